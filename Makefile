@@ -1,0 +1,65 @@
+# Everything runs in .venv, which these rules make: nothing else has to be installed first.
+# Without a network, point pip at a folder of wheels: PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels make demo
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint fmt docs bench bench-peers test-oldest clean
+
+demo: $(VENV)/demo.stamp
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/render_table.py --check
+
+fmt: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python tools/render_table.py
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/peers.stamp
+	$(VENV)-peers/bin/python -m benchmarks.peers
+
+test-oldest: $(VENV)/oldest.stamp
+	$(VENV)-oldest/bin/python -m pytest tests/core tests/batch tests/observe
+
+clean:
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-oldest
+
+$(BIN)/python:
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) "pip>=25.1"
+
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	@$(PIP) --editable ".[demo]"
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
+	@$(PIP) --editable ".[demo]" --group dev
+	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/peers.stamp: pyproject.toml benchmarks/peers.txt | $(BIN)/python
+	@$(PYTHON) -m venv $(VENV)-peers
+	@$(VENV)-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
+	@touch $@
+
+$(VENV)/oldest.stamp: pyproject.toml | $(BIN)/python
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python -m pip install --quiet "pip>=25.1"
+	@$(VENV)-oldest/bin/python -m pip install --quiet --editable . "anyio==4.4.0" "pydantic==2.8.0" \
+		"pytest>=8.3" "pytest-asyncio>=0.24" "pytest-timeout>=2.3" "hypothesis>=6.115" "uvloop>=0.21" "blockbuster>=1.5" "sybil>=9"
+	@touch $@

@@ -1,0 +1,54 @@
+"""Reading what the caller announces. All of it is checked before anything changes (C2)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ._calls import ToolCall
+from ._errors import InvalidInputError, InvalidTypeError
+from ._limits import Limits
+from ._text import preview, require_text
+
+__all__ = ["read_calls"]
+
+_MISSING = object()
+
+
+def _field(entry: object, name: str) -> Any:
+    if isinstance(entry, Mapping):
+        return entry.get(name, _MISSING)
+    return getattr(entry, name, _MISSING)
+
+
+def _read_call(entry: object, where: str, limits: Limits) -> ToolCall:
+    if entry is None or isinstance(entry, (str, bytes, int, float, list, tuple)):
+        raise InvalidTypeError(f"{where} must be a ToolCall or have an id and a name, unlike {preview(entry)}")
+    raw_id, raw_name = _field(entry, "id"), _field(entry, "name")
+    for name, value in (("id", raw_id), ("name", raw_name)):
+        if value is _MISSING:
+            raise InvalidInputError(f"{where} has no {name}: {preview(entry)}")
+    call_id = require_text(raw_id, f"{where}.id", limits.max_id_bytes)
+    tool_name = require_text(raw_name, f"{where}.name", limits.max_name_bytes)
+    if type(entry) is ToolCall and type(raw_id) is str and type(raw_name) is str:
+        return entry
+    arguments = _field(entry, "arguments")
+    return ToolCall(call_id, tool_name, None if arguments is _MISSING else arguments)
+
+
+def read_calls(calls: Iterable[object], limits: Limits) -> tuple[ToolCall, ...]:
+    """Return the announced calls as `ToolCall`s with distinct, bounded ids and bounded names.
+
+    Raises:
+        InvalidTypeError: `calls` is not an iterable of calls, or an id or a name is not a `str`.
+        InvalidInputError: A call lacks an id or a name, an id occurs twice, something is blank or over its limit.
+    """
+    if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Iterable):
+        raise InvalidTypeError(f"calls must be an iterable of tool calls, not {preview(calls)}")
+    announced: dict[str, ToolCall] = {}
+    for position, entry in enumerate(calls):
+        if position >= limits.max_calls:
+            raise InvalidInputError(f"there are more than {limits.max_calls} calls, the limit in max_calls")
+        call = _read_call(entry, f"calls[{position}]", limits)
+        if call.id in announced:
+            raise InvalidInputError(f"calls[{position}].id {preview(call.id)} was announced before in this batch")
+        announced[call.id] = call
+    return tuple(announced.values())

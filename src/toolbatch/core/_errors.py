@@ -1,0 +1,56 @@
+"""Every error that toolbatch raises, by whose fault it is.
+
+A tool's failure is an outcome, never an exception. What is raised is the caller's mistake, or ends the turn on purpose::
+
+    ToolbatchError
+    |-- InvalidInputError (ValueError)       a value that can't be used; the message names it, nothing has changed
+    |   `-- EncodingError                    a result that can't be written as strict JSON, or is over its limit
+    |-- InvalidTypeError (TypeError)         likewise, where the type is wrong
+    |-- ProviderMismatchError (ValueError)   a provider's message is not what the caller said it would be
+    |-- BatchStateError (RuntimeError)       the object is not in a state in which this call has a meaning
+    |   `-- BatchClosedError                 new work for a batch that has given all its answers; nothing was run
+    `-- WrongThreadError (RuntimeError)      an object that lives in one thread was used from another
+"""
+
+__all__ = [
+    "BatchClosedError",
+    "BatchStateError",
+    "EncodingError",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "ProviderMismatchError",
+    "ToolbatchError",
+    "WrongThreadError",
+]
+
+
+class ToolbatchError(Exception):
+    """Base of all errors raised by toolbatch."""
+
+
+class InvalidInputError(ToolbatchError, ValueError):
+    """A value given by the caller can't be used. The state is as it was."""
+
+
+class EncodingError(InvalidInputError):
+    """A result is not strict JSON or is over `Limits.max_result_bytes`. The call is still pending (C7)."""
+
+
+class InvalidTypeError(ToolbatchError, TypeError):
+    """A value given by the caller is of the wrong type. The state is as it was."""
+
+
+class ProviderMismatchError(ToolbatchError, ValueError):
+    """A provider's response is not what the caller was promised, such as another tool than the forced one (P7)."""
+
+
+class BatchStateError(ToolbatchError, RuntimeError):
+    """The object was used before it was entered, after it was left, or twice. The state is as it was."""
+
+
+class BatchClosedError(BatchStateError):
+    """New work was asked of a batch that is closed or replaced. Nothing was run (B15)."""
+
+
+class WrongThreadError(ToolbatchError, RuntimeError):
+    """A closure or batch was used from a thread other than its own (C18). The state is as it was."""

@@ -1,0 +1,101 @@
+"""Reading what a caller reports or asks for. Any of this may run the caller's code; none of it changes the state."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ._encode import Encoder
+from ._errors import EncodingError, InvalidInputError, InvalidTypeError
+from ._limits import Limits
+from ._settlements import Cancelled, Failed, Settlement, Succeeded
+from ._snapshots import CloseStatus
+from ._text import byte_length, cut, exact, preview, require_text
+
+__all__ = ["CANCELLED_MESSAGE", "Reader", "observe", "require_side_effects"]
+
+CANCELLED_MESSAGE = "Tool call was cancelled."
+_REPORTED_MESSAGE = {"error": "Tool call failed.", "cancelled": CANCELLED_MESSAGE}
+_CLOSED_MESSAGE = {"error": "Tool call did not complete.", "cancelled": CANCELLED_MESSAGE}
+
+
+def observe(outcome: object) -> str | None:
+    """Return the status that an outcome claims, `invalid` for one that there isn't, `None` for none (C5)."""
+    status = outcome.get("status") if isinstance(outcome, Mapping) else None
+    if status is None:
+        return None
+    return exact(status) if isinstance(status, str) and status in ("success", "error", "cancelled") else "invalid"
+
+
+def require_side_effects(side_effect_state: object) -> None:
+    """Raise `InvalidInputError` for a side-effect state that there isn't (C10)."""
+    if side_effect_state not in (None, "unknown", "not_started"):
+        raise InvalidInputError(
+            f"side_effect_state must be unknown, not_started or None, not {preview(side_effect_state)}"
+        )
+
+
+class Reader:
+    """Reads content, messages and codes within one closure's limits, through its encoder."""
+
+    __slots__ = ("encode", "limits")
+
+    def __init__(self, limits: Limits, encode: Encoder) -> None:
+        self.limits = limits
+        self.encode = encode
+
+    def outcome(self, outcome: Mapping[str, Any]) -> Settlement:
+        """Return the reported settlement that a mapping describes."""
+        if not isinstance(outcome, Mapping):
+            raise InvalidTypeError(f"outcome must be a mapping with a status, not {preview(outcome)}")
+        status = observe(outcome)
+        if status == "success":
+            if "content" not in outcome:
+                raise InvalidInputError("a success needs content; None is a value, a missing one is not")
+            return Succeeded(self.content(outcome["content"]))
+        if status not in ("error", "cancelled"):
+            raise InvalidInputError(
+                f"outcome.status must be success, error or cancelled, not {preview(outcome.get('status'))}"
+            )
+        code = self.code(outcome.get("code"), status)
+        message = self.message(outcome.get("message"), _REPORTED_MESSAGE[status])
+        return Failed(code, message) if status == "error" else Cancelled(code, message)
+
+    def content(self, content: object) -> str:
+        """Return a success's content: text as it is, anything else encoded (C7)."""
+        text = exact(content) if isinstance(content, str) else self.encode(content)
+        if type(text) is not str:
+            raise EncodingError(f"the encoder must return a str, not {preview(text)}")
+        limit = self.limits.max_result_bytes
+        if len(text) * 4 <= limit and text.isascii():
+            return text
+        try:
+            size = byte_length(text)
+        except UnicodeEncodeError:
+            raise EncodingError(f"the result {preview(text)} has a lone surrogate, which no provider accepts") from None
+        if size > limit:
+            raise EncodingError(f"the result has {size} bytes, more than max_result_bytes, which is {limit}")
+        return text
+
+    def message(self, message: object, default: str) -> str:
+        """Return a message cut to its limit; an exception gives its message and nothing else (C8)."""
+        if message is None:
+            message = default
+        text = message if type(message) is str else exact(str(message))
+        return cut(text, self.limits.max_message_bytes)
+
+    def report(self, content: object) -> str:
+        """Return a progress report as text, cut to a message's limit (B19)."""
+        return cut(exact(content) if isinstance(content, str) else self.encode(content), self.limits.max_message_bytes)
+
+    def code(self, code: str | None, default: str) -> str:
+        """Return a code within its limit; built-in defaults stay whole under any limit (C8)."""
+        return default if code is None else require_text(code, "code", self.limits.max_code_bytes)
+
+    def closing(
+        self, status: object, code: str | None, message: str | None, side_effect_state: object
+    ) -> tuple[CloseStatus, str, str]:
+        """Return status, code and message of a close (C9)."""
+        if status not in ("error", "cancelled"):
+            raise InvalidInputError(f"a close status must be error or cancelled, not {preview(status)}")
+        require_side_effects(side_effect_state)
+        known: CloseStatus = status
+        return known, self.code(code, known), self.message(message, _CLOSED_MESSAGE[known])

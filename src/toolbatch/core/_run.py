@@ -1,0 +1,127 @@
+"""The active batch as the closure holds it: the only place where a call's state is assigned."""
+
+from ._calls import BatchHandle, ToolCall
+from ._settlements import Closed, Settlement, SideEffectState
+from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot
+from ._table import LATE, ROWS, Input, State
+from ._text import byte_length
+
+__all__ = ["CLOSES", "Run"]
+
+CLOSES: dict[CloseStatus, Input] = {"error": Input.CLOSE_ERROR, "cancelled": Input.CLOSE_CANCELLED}
+
+
+class Run:
+    """One generation. Parallel arrays by position: a call costs two bytes and a slot until someone looks at it.
+
+    Nothing here runs the caller's code, so whatever a method does, it does whole.
+    """
+
+    __slots__ = (
+        "announced", "close_reason", "diagnostics", "dropped", "generation", "handle", "partials", "pending", "positions",
+        "settlements", "snapshot", "started", "states",
+    )  # fmt: skip
+
+    def __init__(self, generation: int, announced: tuple[ToolCall, ...]) -> None:
+        count = len(announced)
+        self.generation = generation  # 0 before the first batch: a closed run whose handle nobody has
+        self.handle = BatchHandle(generation)
+        self.announced = announced
+        self.positions = {call.id: position for position, call in enumerate(announced)}
+        self.states = bytearray(count)  # invariant: states[i] > RUNNING exactly when settlements[i] is set
+        self.started = bytearray(count)  # invariant: 1 once START was accepted, for ever
+        self.settlements: list[Settlement | None] = [None] * count
+        self.pending = count  # invariant: the number of states that are not final
+        self.partials: dict[int, list[str]] = {}
+        self.close_reason: CloseReason | None = None
+        self.diagnostics: list[Diagnostic] = []
+        self.dropped = 0
+        self.snapshot: Snapshot | None = None  # the last view, while nothing has changed since
+
+    def is_pending(self, position: int) -> bool:
+        """Whether the call at `position` has no outcome yet."""
+        return self.states[position] <= State.RUNNING
+
+    def move(self, position: int, event: Input, settlement: Settlement | None) -> bool:
+        """Move one call by its table, and return whether it moved: False says that its outcome stands.
+
+        `settlement` is given exactly when `event` leads to a final state.
+        """
+        cell = ROWS[self.states[position]][event]
+        if cell is LATE:
+            return False
+        self.states[position] = cell
+        self.snapshot = None
+        if settlement is None:
+            self.started[position] = 1
+        else:
+            self.settlements[position] = settlement
+            self.pending -= 1
+        return True
+
+    def close(self, status: CloseStatus, code: str, message: str, side_effect_state: SideEffectState | None) -> None:
+        """Give every pending call a synthetic outcome and freeze the run. `None` says what is known of each call."""
+        # Pending calls share two settlements; ten thousand of their own would cost most of the 5 ms that a deadline has.
+        unknown = Closed(status, code, message, "unknown")
+        not_started = Closed(status, code, message, "not_started")
+        column = [row[CLOSES[status]] for row in ROWS]
+        uncertain = False
+        for position, state in enumerate(self.states):
+            cell = column[state]
+            if cell is LATE:
+                continue
+            known = side_effect_state or self.known(position)
+            settlement = unknown if known == "unknown" else not_started
+            uncertain = uncertain or settlement is unknown
+            partial = self.partial(position) if self.partials else None
+            self.settlements[position] = Closed(status, code, message, known, partial) if partial else settlement
+            self.states[position] = cell
+        self.pending = 0
+        self.close_reason = CloseReason(
+            status, code, message, side_effect_state or ("unknown" if uncertain else "not_started")
+        )
+        self.snapshot = None
+
+    def seal(self) -> None:
+        """Freeze the run; every call is settled."""
+        self.close_reason = CloseReason("complete")
+        self.snapshot = None
+
+    def known(self, position: int) -> SideEffectState:
+        """What is known of a call's side effects if it is closed now (C10)."""
+        return "unknown" if self.started[position] else "not_started"
+
+    def keep_partial(self, position: int, text: str, max_bytes: int) -> None:
+        """Add a progress report; the oldest go when they exceed `max_bytes` together with the breaks between them."""
+        kept = self.partials.setdefault(position, [])
+        kept.append(text)
+        while len(kept) > 1 and sum(map(byte_length, kept)) + len(kept) - 1 > max_bytes:
+            del kept[0]
+
+    def partial(self, position: int) -> str | None:
+        """All kept progress of a call, a report a line."""
+        reports = self.partials.get(position)
+        return "\n".join(reports) if reports else None
+
+    def note(self, diagnostic: Diagnostic, max_diagnostics: int) -> None:
+        """Keep a rejection, or count it once there are enough (C13)."""
+        if len(self.diagnostics) < max_diagnostics:
+            self.diagnostics.append(diagnostic)
+        else:
+            self.dropped += 1
+        self.snapshot = None
+
+    def view(self) -> Snapshot:
+        """Return the run as it stands; the same object while nothing has changed."""
+        if self.snapshot is None:
+            self.snapshot = Snapshot.of(
+                generation=self.generation,
+                announced=self.announced,
+                states=bytes(self.states),
+                started=bytes(self.started),
+                settlements=tuple(self.settlements),
+                close_reason=self.close_reason,
+                diagnostics=tuple(self.diagnostics),
+                dropped=self.dropped,
+            )
+        return self.snapshot
