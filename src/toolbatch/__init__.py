@@ -1,1 +1,51 @@
-"""."""
+"""Every tool call that a model announces gets exactly one answer, in order, whatever happens.
+
+async with ToolBatch(calls, timeout=30) as batch:
+    for call in batch.calls:
+        batch.start(call.id, TOOLS[call.name], **call.arguments)
+    snapshot = await batch.snapshot()
+"""
+
+from .batch import AuditChannel, CallContext, ToolBatch, ToolSession, current_call
+from .core import (
+    BatchClosedError,
+    BatchStateError,
+    EncodingError,
+    InvalidInputError,
+    InvalidTypeError,
+    Limits,
+    ProviderMismatchError,
+    Snapshot,
+    ToolbatchError,
+    ToolCall,
+    ToolError,
+    WrongThreadError,
+)
+from .observe import JsonLinesSink, LoggingSink, ToolCounters
+from .ports import ExecutionOutcome, LateNote, StaleResult
+
+__all__ = [
+    "AuditChannel",
+    "BatchClosedError",
+    "BatchStateError",
+    "CallContext",
+    "EncodingError",
+    "ExecutionOutcome",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "JsonLinesSink",
+    "LateNote",
+    "Limits",
+    "LoggingSink",
+    "ProviderMismatchError",
+    "Snapshot",
+    "StaleResult",
+    "ToolBatch",
+    "ToolCall",
+    "ToolCounters",
+    "ToolError",
+    "ToolSession",
+    "ToolbatchError",
+    "WrongThreadError",
+    "current_call",
+]

@@ -1,1 +1,21 @@
-"""."""
+"""The asyncio-native shell: runs the calls, turns deadlines and cancellation into closes, sends late results to the audit."""
+
+from ._audit import AuditChannel
+from ._batch import ToolBatch
+from ._context import CallContext, current_call
+from ._crew import let_go_count
+from ._failures import ErrorDetail
+from ._options import OnError, Tools
+from ._session import ToolSession
+
+__all__ = [
+    "AuditChannel",
+    "CallContext",
+    "ErrorDetail",
+    "OnError",
+    "ToolBatch",
+    "ToolSession",
+    "Tools",
+    "current_call",
+    "let_go_count",
+]

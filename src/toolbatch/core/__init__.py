@@ -12,6 +12,7 @@ from ._errors import (
     InvalidTypeError,
     ProviderMismatchError,
     ToolbatchError,
+    ToolError,
     WrongThreadError,
 )
 from ._limits import Limits
@@ -62,6 +63,7 @@ __all__ = [
     "Succeeded",
     "ToolCall",
     "ToolCallClosure",
+    "ToolError",
     "ToolbatchError",
     "WrongThreadError",
     "cut",

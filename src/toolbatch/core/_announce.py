@@ -31,7 +31,13 @@ def _read_call(entry: object, where: str, limits: Limits) -> ToolCall:
     if type(entry) is ToolCall and type(raw_id) is str and type(raw_name) is str:
         return entry
     arguments = _field(entry, "arguments")
-    return ToolCall(call_id, tool_name, None if arguments is _MISSING else arguments)
+    if type(entry) is not ToolCall:
+        return ToolCall(call_id, tool_name, None if arguments is _MISSING else arguments)
+    # Its id or name is of a subclass of str. It is the same call with plain ones.
+    given = arguments if entry.raw_arguments is None else entry.raw_arguments
+    return ToolCall(
+        call_id, tool_name, given, problem=entry.problem, wire_id=entry.wire_id, kind=entry.kind, echo=entry.echo
+    )
 
 
 def read_calls(calls: Iterable[object], limits: Limits) -> tuple[ToolCall, ...]:

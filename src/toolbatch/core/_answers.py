@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-from ._calls import BatchHandle
+from ._calls import BatchHandle, ToolCall
 from ._settlements import Settlement
 from ._snapshots import RejectionReason, Snapshot
 
@@ -16,11 +16,13 @@ class Begun(NamedTuple):
         generation: Its number within the closure, from 1.
         handle: What every later operation on it must show.
         superseded: The closed snapshot of the batch that it replaced, if one was still open (C3).
+        announced: Its calls as they were read, in order.
     """
 
     generation: int
     handle: BatchHandle
     superseded: Snapshot | None
+    announced: tuple[ToolCall, ...]
 
 
 class Accepted(NamedTuple):

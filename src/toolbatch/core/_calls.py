@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, final
 
 from ._errors import InvalidTypeError
-from ._text import preview
+from ._text import exact, preview
 
 __all__ = ["BatchHandle", "CallProblem", "ToolCall"]
 
@@ -103,8 +103,8 @@ class ToolCall:
         raw: str | None = None
         parsed: dict[str, Any] = {}
         if isinstance(arguments, str):
-            raw = arguments
-            parsed, found = _parse(arguments)
+            raw = exact(arguments)
+            parsed, found = _parse(raw)
             problem = problem or found
         elif isinstance(arguments, Mapping):
             parsed = dict(arguments)

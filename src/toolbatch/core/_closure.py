@@ -81,7 +81,7 @@ class ToolCallClosure:
                 batch, which stands. The active batch is as it was.
         """
         self._check_thread()
-        require_side_effects(side_effect_state)
+        effects = require_side_effects(side_effect_state)
         before = self._run.generation
         announced = read_calls(calls, self._limits)
         replaced = self._run
@@ -92,11 +92,11 @@ class ToolCallClosure:
         superseded = None
         if replaced.close_reason is None:
             message = cut(_SUPERSEDED_MESSAGE, self._limits.max_message_bytes)
-            replaced.close("cancelled", "superseded", message, side_effect_state)
+            replaced.close("cancelled", "superseded", message, effects)
             superseded = replaced.view()
         self._owner = get_ident()
         self._run = run = Run(before + 1, announced)
-        return Begun(run.generation, run.handle, superseded)
+        return Begun(run.generation, run.handle, superseded, announced)
 
     # -- reports of one call -----------------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class ToolCallClosure:
         if isinstance(found, Rejected):
             return found
         self._run.keep_partial(found, text, self._limits.max_message_bytes)
-        return Accepted(self._run.generation, call_id, None)
+        return Accepted(self._run.generation, exact(call_id), None)
 
     def settle(self, handle: BatchHandle, call_id: str, outcome: Mapping[str, Any]) -> Accepted | Rejected:
         """Give a call the outcome that a mapping describes: `status`, and `content` or `code` and `message`.
@@ -216,11 +216,11 @@ class ToolCallClosure:
         found = self._find(handle, call_id, None)
         if isinstance(found, Rejected):
             return found
-        status, code, message = self._read.closing(status, code, message, side_effect_state)
+        status, code, message, effects = self._read.closing(status, code, message, side_effect_state)
         found = self._find(handle, call_id, status)
         if isinstance(found, Rejected):
             return found
-        known = side_effect_state or self._run.known(found)
+        known = effects or self._run.known(found)
         settlement = Closed(status, code, message, known, self._run.partial(found))
         return self._commit(handle, call_id, found, CLOSES[status], settlement)
 
@@ -250,11 +250,11 @@ class ToolCallClosure:
         settled = self._closed_or_stale(handle)
         if settled is not None:
             return settled
-        status, code, message = self._read.closing(status, code, message, side_effect_state)
+        status, code, message, effects = self._read.closing(status, code, message, side_effect_state)
         settled = self._closed_or_stale(handle)
         if settled is not None:
             return settled
-        self._run.close(status, code, message, side_effect_state)
+        self._run.close(status, code, message, effects)
         return self._run.view()
 
     def seal(self, handle: BatchHandle) -> Snapshot | Rejected:
@@ -299,7 +299,7 @@ class ToolCallClosure:
         self, handle: BatchHandle, call_id: str, position: int, event: Input, settlement: Settlement | None
     ) -> Accepted | Rejected:
         """Look again, since the caller's code may have run, then move the call by its table and by nothing else."""
-        run = self._run
+        run, call_id = self._run, exact(call_id)
         observed = None if settlement is None else settlement.status
         if handle is not run.handle:
             return self._reject("stale_generation", call_id, handle.generation, observed)
@@ -307,7 +307,7 @@ class ToolCallClosure:
             return self._reject("run_closed", call_id, run.generation, observed)
         if not run.move(position, event, settlement):
             return self._reject("duplicate_settlement", call_id, run.generation, observed)
-        return Accepted(run.generation, exact(call_id), settlement)
+        return Accepted(run.generation, call_id, settlement)
 
     def _closed_or_stale(self, handle: BatchHandle) -> Snapshot | Rejected | None:
         self._check_thread()

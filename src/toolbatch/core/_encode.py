@@ -1,13 +1,13 @@
 """The one JSON encoder. Two would disagree on NaN, sets and big numbers, and a stored text would not match a sent one."""
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from json import JSONEncoder
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -22,8 +22,9 @@ Encoder = Callable[[object], str]
 
 
 def _sorted_items(items: AbstractSet[Any]) -> list[Any]:
-    # A set has no order of its own; sorting by the encoded text gives one text for equal sets (C16).
-    return sorted(items, key=encode)
+    # A set has no order of its own; sorting by the encoded text gives one text for equal sets (C16). The texts are read
+    # back so that no member is encoded from scratch again: sets in sets would double the work with each level.
+    return [json.loads(text) for text in sorted(map(encode, items))]
 
 
 def _convert(value: object) -> object:
@@ -40,7 +41,7 @@ def _convert(value: object) -> object:
         case set() | frozenset():
             return _sorted_items(value)
         case bytes() | bytearray() | memoryview():
-            return base64.b64encode(value).decode("ascii")
+            return base64.b64encode(bytes(value)).decode("ascii")
         case Mapping():
             return dict(value)
         case _ if is_dataclass(value) and not isinstance(value, type):
@@ -56,7 +57,7 @@ def _dump(value: object) -> object:
     raise EncodingError(f"{preview(value)} of type {type(value).__name__} has no JSON form; return plain data")
 
 
-_encode_strict = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
+_encode_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
 
 
 def encode(value: object) -> str:
@@ -67,7 +68,8 @@ def encode(value: object) -> str:
 
     Raises:
         EncodingError: The value has no JSON form, holds itself, or holds NaN or an infinity.
-        Exception: Whatever the value's own methods raise, untouched.
+        Exception: Whatever the value's own methods raise, untouched; but a `TypeError`, `ValueError` or `RecursionError`,
+            which JSON's own can't be told from, is the cause of an `EncodingError`.
     """
     try:
         return _encode_strict(value)

@@ -7,6 +7,7 @@ A tool's failure is an outcome, never an exception. What is raised is the caller
     |   `-- EncodingError                    a result that can't be written as strict JSON, or is over its limit
     |-- InvalidTypeError (TypeError)         likewise, where the type is wrong
     |-- ProviderMismatchError (ValueError)   a provider's message is not what the caller said it would be
+    |-- ToolError                              raised by a tool on purpose: an answer for the model, or the end of the turn
     |-- BatchStateError (RuntimeError)       the object is not in a state in which this call has a meaning
     |   `-- BatchClosedError                 new work for a batch that has given all its answers; nothing was run
     `-- WrongThreadError (RuntimeError)      an object that lives in one thread was used from another
@@ -19,6 +20,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidTypeError",
     "ProviderMismatchError",
+    "ToolError",
     "ToolbatchError",
     "WrongThreadError",
 ]
@@ -42,6 +44,32 @@ class InvalidTypeError(ToolbatchError, TypeError):
 
 class ProviderMismatchError(ToolbatchError, ValueError):
     """A provider's response is not what the caller was promised, such as another tool than the forced one (P7)."""
+
+
+class ToolError(ToolbatchError):
+    """A tool's own word about its failure (T4). Make one with `respond_to_model` or `fatal`, so that it is a choice.
+
+    Attributes:
+        message: What the model reads, whatever `error_detail` says of other exceptions.
+        code: The error's code; `None` for the default.
+        is_fatal: Whether it ends the turn instead of being the call's answer alone.
+    """
+
+    def __init__(self, message: str, code: str | None = None, *, is_fatal: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.is_fatal = is_fatal
+
+    @classmethod
+    def respond_to_model(cls, message: str, code: str | None = None) -> "ToolError":
+        """Return the ordinary failure: the model reads `message` as the call's error, and the turn goes on."""
+        return cls(message, code)
+
+    @classmethod
+    def fatal(cls, message: str, code: str | None = None) -> "ToolError":
+        """Return the failure that ends the turn: the batch closes as error/`batch_failed`, and its exit raises this."""
+        return cls(message, code, is_fatal=True)
 
 
 class BatchStateError(ToolbatchError, RuntimeError):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 
 from ._errors import InvalidInputError, InvalidTypeError
+from ._text import preview
 
 __all__ = ["Limits"]
 
@@ -37,6 +38,6 @@ class Limits:
         for field in fields(self):
             bound = getattr(self, field.name)
             if type(bound) is not int:
-                raise InvalidTypeError(f"{field.name} must be a positive int, not {bound!r}")
+                raise InvalidTypeError(f"{field.name} must be a positive int, not {preview(bound)}")
             if bound < 1:
-                raise InvalidInputError(f"{field.name} must be at least 1, not {bound!r}")
+                raise InvalidInputError(f"{field.name} must be at least 1, not {preview(bound)}")

@@ -1,20 +1,30 @@
 """Reading what a caller reports or asks for. Any of this may run the caller's code; none of it changes the state."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ._encode import Encoder
 from ._errors import EncodingError, InvalidInputError, InvalidTypeError
 from ._limits import Limits
-from ._settlements import Cancelled, Failed, Settlement, Succeeded
+from ._settlements import Cancelled, Failed, Settlement, SideEffectState, Succeeded
 from ._snapshots import CloseStatus
 from ._text import byte_length, cut, exact, preview, require_text
 
 __all__ = ["CANCELLED_MESSAGE", "Reader", "observe", "require_side_effects"]
 
+_Word = TypeVar("_Word", bound=str)
+
 CANCELLED_MESSAGE = "Tool call was cancelled."
 _REPORTED_MESSAGE = {"error": "Tool call failed.", "cancelled": CANCELLED_MESSAGE}
 _CLOSED_MESSAGE = {"error": "Tool call did not complete.", "cancelled": CANCELLED_MESSAGE}
+
+
+def _one_of(value: object, *words: _Word) -> _Word | None:
+    """Return the word that `value` is, as ours: a subclass's `__eq__` must not choose, and its methods must not run later."""
+    if not isinstance(value, str):
+        return None
+    text = exact(value)
+    return next((word for word in words if word == text), None)
 
 
 def observe(outcome: object) -> str | None:
@@ -22,15 +32,17 @@ def observe(outcome: object) -> str | None:
     status = outcome.get("status") if isinstance(outcome, Mapping) else None
     if status is None:
         return None
-    return exact(status) if isinstance(status, str) and status in ("success", "error", "cancelled") else "invalid"
+    return _one_of(status, "success", "error", "cancelled") or "invalid"
 
 
-def require_side_effects(side_effect_state: object) -> None:
-    """Raise `InvalidInputError` for a side-effect state that there isn't (C10)."""
-    if side_effect_state not in (None, "unknown", "not_started"):
+def require_side_effects(side_effect_state: object) -> SideEffectState | None:
+    """Return the side-effect state, or raise `InvalidInputError` for one that there isn't (C10)."""
+    known: SideEffectState | None = _one_of(side_effect_state, "unknown", "not_started")
+    if known is None and side_effect_state is not None:
         raise InvalidInputError(
             f"side_effect_state must be unknown, not_started or None, not {preview(side_effect_state)}"
         )
+    return known
 
 
 class Reader:
@@ -61,9 +73,7 @@ class Reader:
 
     def content(self, content: object) -> str:
         """Return a success's content: text as it is, anything else encoded (C7)."""
-        text = exact(content) if isinstance(content, str) else self.encode(content)
-        if type(text) is not str:
-            raise EncodingError(f"the encoder must return a str, not {preview(text)}")
+        text = self._text(content)
         limit = self.limits.max_result_bytes
         if len(text) * 4 <= limit and text.isascii():
             return text
@@ -84,7 +94,13 @@ class Reader:
 
     def report(self, content: object) -> str:
         """Return a progress report as text, cut to a message's limit (B19)."""
-        return cut(exact(content) if isinstance(content, str) else self.encode(content), self.limits.max_message_bytes)
+        return cut(self._text(content), self.limits.max_message_bytes)
+
+    def _text(self, content: object) -> str:
+        text: object = exact(content) if isinstance(content, str) else self.encode(content)
+        if type(text) is not str:
+            raise EncodingError(f"the encoder must return a str, not {preview(text)}")
+        return text
 
     def code(self, code: str | None, default: str) -> str:
         """Return a code within its limit; built-in defaults stay whole under any limit (C8)."""
@@ -92,10 +108,10 @@ class Reader:
 
     def closing(
         self, status: object, code: str | None, message: str | None, side_effect_state: object
-    ) -> tuple[CloseStatus, str, str]:
-        """Return status, code and message of a close (C9)."""
-        if status not in ("error", "cancelled"):
+    ) -> tuple[CloseStatus, str, str, SideEffectState | None]:
+        """Return status, code, message and side-effect state of a close (C9)."""
+        known: CloseStatus | None = _one_of(status, "error", "cancelled")
+        if known is None:
             raise InvalidInputError(f"a close status must be error or cancelled, not {preview(status)}")
-        require_side_effects(side_effect_state)
-        known: CloseStatus = status
-        return known, self.code(code, known), self.message(message, _CLOSED_MESSAGE[known])
+        effects = require_side_effects(side_effect_state)
+        return known, self.code(code, known), self.message(message, _CLOSED_MESSAGE[known]), effects

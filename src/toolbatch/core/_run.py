@@ -99,9 +99,8 @@ class Run:
             del kept[0]
 
     def partial(self, position: int) -> str | None:
-        """All kept progress of a call, a report a line."""
-        reports = self.partials.get(position)
-        return "\n".join(reports) if reports else None
+        """All kept progress of a call, a report a line; `None` where there is no text in it."""
+        return "\n".join(self.partials.get(position, ())) or None
 
     def note(self, diagnostic: Diagnostic, max_diagnostics: int) -> None:
         """Keep a rejection, or count it once there are enough (C13)."""

@@ -248,6 +248,12 @@ def require_closed(snapshot: object) -> Snapshot:
     """
     if type(snapshot) is not Snapshot:  # isinstance() would read the object's __class__
         raise InvalidTypeError(f"only a Snapshot can be exported, not an object of type {type(snapshot).__name__}")
-    if not snapshot.closed:
+    try:
+        closed = snapshot.closed
+    except AttributeError:
+        raise InvalidTypeError(
+            "only a Snapshot made by a closure or a batch can be exported, not an empty one"
+        ) from None
+    if not closed:
         raise InvalidInputError(f"{snapshot!r} can't be exported: close or seal the batch first")
     return snapshot

@@ -42,7 +42,7 @@ def cut(text: str, max_bytes: int) -> str:
 def preview(value: object, max_chars: int = 80) -> str:
     """Return a bounded `repr` for an error message; a `repr` that raises gives the type's name."""
     try:
-        text = repr(value)
+        text = exact(repr(value))
     except Exception:  # noqa: BLE001  hostile values must not replace the error that is being reported
         text = f"<{type(value).__name__}>"
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."

@@ -1,0 +1,383 @@
+"""ToolBatch: runs the tool calls of one assistant turn, and answers every one of them exactly once.
+
+This file is what a caller sees, and the rules of entering and leaving; what happens in between is `_engine.py`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, final
+
+import anyio
+
+from toolbatch.core import (
+    Accepted,
+    BatchClosedError,
+    BatchStateError,
+    CloseStatus,
+    Encoder,
+    InvalidInputError,
+    Limits,
+    Rejected,
+    SideEffectState,
+    Snapshot,
+    ToolCall,
+    WrongThreadError,
+    encode,
+    preview,
+)
+from toolbatch.observe import ToolCounters
+from toolbatch.ports import ExecutionOutcome, OutcomeObserver
+
+from ._audit import AuditChannel
+from ._drive import Work, discard, kind_of
+from ._engine import Engine
+from ._execution import NEVER, Execution, Phase
+from ._failures import ErrorDetail
+from ._host import Host
+from ._options import DEFAULT_TEARDOWN, BatchOptions, OnError, Tools, seconds
+from ._unknown import unknown_tool_message
+
+__all__ = ["ToolBatch"]
+
+
+@final
+class ToolBatch:
+    """Runs one turn's calls in a task group of its own and gives each exactly one outcome (B1 to B23).
+
+    Use it as `async with ToolBatch(calls) as batch`, start each of `batch.calls`, and await `batch.snapshot()`. Leaving
+    the block waits for what was started. However it is left - a result, a timeout, an abort, an exception - afterwards
+    `batch.result` holds an answer for every call, ready for the provider.
+
+    Args:
+        calls: What the model announced: `ToolCall`s, or mappings or objects with `id`, `name` and `arguments`.
+        tools: Functions by tool name, for `start_all`.
+        timeout: Seconds for the whole batch, from entering it.
+        deadline: The same as a time of the loop's clock; the earlier of the two holds, and an enclosing anyio scope's
+            deadline if that is earlier still.
+        call_timeout: Seconds for each call, from its start, where `start` names none.
+        teardown_timeout: Seconds that leaving waits for tools that were asked to stop (B6). In a session it does not.
+        max_concurrency: How many calls may run at once; the others wait their turn, in order (B13).
+        on_error: `continue`, or `cancel_siblings`: the first call that fails or times out cancels the others (B16).
+        limits: Bounds on calls and results.
+        run_id: The host's name for the run: it scopes idempotency keys, and is in every outcome.
+        encode: Turns results into JSON text, instead of the built-in encoder (C7).
+        error_detail: What the model reads of a tool's exception: its `message`, its `type`, or what a function of it
+            returns (B21).
+        cancel_exceptions: Exceptions of other libraries that mean "cancelled", not "failed".
+        on_outcome: Is told of each call's outcome, once (O3).
+        on_late: Is told when the code of a call ends after its outcome (O3).
+
+    Raises:
+        InvalidInputError: An option can't be used.
+        InvalidTypeError: An option is of a wrong type.
+    """
+
+    __slots__ = ("_engine", "_given", "_host", "_options")
+
+    def __init__(
+        self,
+        calls: Iterable[object],
+        *,
+        tools: Tools | None = None,
+        timeout: float | None = None,
+        deadline: float | None = None,
+        call_timeout: float | None = None,
+        teardown_timeout: float = DEFAULT_TEARDOWN,
+        max_concurrency: int | None = None,
+        on_error: OnError = "continue",
+        limits: Limits | None = None,
+        run_id: str | None = None,
+        encode: Encoder = encode,
+        error_detail: ErrorDetail = "message",
+        cancel_exceptions: tuple[type[BaseException], ...] = (),
+        on_outcome: OutcomeObserver | None = None,
+        on_late: OutcomeObserver | None = None,
+    ) -> None:
+        self._options = BatchOptions.read(
+            tools=tools,
+            timeout=timeout,
+            deadline=deadline,
+            call_timeout=call_timeout,
+            teardown_timeout=teardown_timeout,
+            max_concurrency=max_concurrency,
+            on_error=on_error,
+            run_id=run_id,
+            error_detail=error_detail,
+            cancel_exceptions=cancel_exceptions,
+            on_outcome=on_outcome,
+            on_late=on_late,
+        )
+        self._host = Host(limits=limits, encode=encode)
+        self._given = calls
+        self._engine: Engine | None = None
+
+    @classmethod
+    def in_session(cls, host: Host, calls: Iterable[object], options: BatchOptions) -> "ToolBatch":
+        """Make a batch of a session; `ToolSession.batch` is the way to call this."""
+        batch = object.__new__(cls)
+        batch._options = options
+        batch._host = host
+        batch._given = calls
+        batch._engine = None
+        return batch
+
+    # -- entering and leaving ----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "ToolBatch":
+        """Announce the calls. Those that can't be run - malformed, cut off, unnamed - are answered at once (P6).
+
+        Raises:
+            BatchStateError: The batch was entered before.
+            InvalidInputError: A call can't be used (C2). Nothing has begun, and a session's older batch goes on.
+            InvalidTypeError: Likewise.
+        """
+        if self._engine is not None:
+            raise BatchStateError(f"{self!r} was entered before; make a new one for each turn")
+        self._engine = engine = Engine(self._host, self._options, self._given)
+        self._given = ()
+        now = engine.loop.time()
+        enclosing = anyio.current_effective_deadline()
+        # A scope that is cancelled already says minus infinity; its cancellation is on its way and is not a deadline.
+        candidates = (now + self._options.timeout, self._options.deadline, enclosing if enclosing > 0 else NEVER)
+        engine.set_deadline(min(candidates), now)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for what was started, answer the rest, seal; then wait for tools that wind down, within a bound.
+
+        What the body raised passes through as it is. Afterwards `result` is set, also after a cancellation.
+
+        Raises:
+            ToolError: A tool's fatal one, where the body raised nothing itself (B4).
+            asyncio.CancelledError: The task was cancelled while it waited here.
+        """
+        engine = self._entered()
+        if isinstance(error, GeneratorExit):  # an async generator is being closed: it must not await (B18)
+            self._abort(engine)
+            engine.leave()
+            return
+        try:
+            if error is None:
+                await engine.wait_quiet()
+                engine.close("error", "not_started", "Tool call was never started.", "not_started")
+        except BaseException:
+            self._abort(engine)
+            await engine.wind_down()
+            raise
+        if isinstance(error, asyncio.CancelledError):
+            self._abort(engine)
+        elif error is not None:
+            engine.close("error", "batch_failed", "The turn failed before this tool call completed.", None)
+        await engine.wind_down()
+        if engine.fatal is not None and error is None:
+            raise engine.fatal
+
+    def _abort(self, engine: Engine) -> None:
+        engine.close("cancelled", "request_aborted", "The request was aborted before this tool call completed.", None)
+
+    # -- running calls -----------------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls to start, in order: all that were announced, but for those that were answered on entering (P6)."""
+        executions = self._entered().executions.values()
+        return tuple(execution.call for execution in executions if execution.call.problem is None)
+
+    def start(
+        self,
+        call_id: str,
+        fn: Callable[..., Any] | Awaitable[Any],
+        /,
+        *args: Any,
+        timeout: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Run a tool for a call, and return at once.
+
+        A coroutine function runs in a task, an async generator too (its last item is the result), a plain function in a
+        thread, and an awaitable is awaited. Each sees a copy of the caller's context variables (B11). A call that has its
+        outcome already, by `cancel` or its own deadline, is left alone: nothing is run.
+
+        Args:
+            call_id: The call.
+            fn: The tool.
+            *args: Its positional arguments.
+            timeout: Seconds; `call_timeout` where `None`, infinity for no bound.
+            **kwargs: Its named arguments. One that is itself called `timeout` must be bound with `functools.partial`.
+
+        Raises:
+            BatchClosedError: The batch is closed or replaced. Nothing was run.
+            BatchStateError: The batch was not entered. Nothing was run.
+            InvalidInputError: The call was not announced or was started before, or `timeout` can't be used. Nothing was run.
+            InvalidTypeError: `fn` is neither a function nor an awaitable, or `timeout` no number. Nothing was run.
+        """
+        try:
+            execution = self._admit(call_id)
+            bound = self._options.call_timeout if timeout is None else seconds(timeout, "timeout")
+            work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs, None)
+        except BaseException:
+            discard(fn)
+            raise
+        if execution is None:
+            discard(fn)
+        else:
+            self._entered().start(execution, work, bound)
+
+    def start_all(self) -> None:
+        """Start every call that was not started yet, with the function that `tools` has for its name.
+
+        A call of a name that is not there is answered as error/`unknown_tool`, with near names (T5).
+
+        Raises:
+            BatchClosedError: The batch is closed or replaced. Nothing was run.
+            BatchStateError: The batch was not entered. Nothing was run.
+            InvalidInputError: The batch was made without `tools`. Nothing was run.
+        """
+        tools = self._options.tools
+        if tools is None:
+            raise InvalidInputError("start_all() needs the batch or its session to be made with tools=...")
+        engine = self._open()
+        for execution in list(engine.executions.values()):
+            if execution.phase is not Phase.ANNOUNCED or execution.settlement is not None or engine.result is not None:
+                continue
+            call = execution.call
+            fn = tools.get(call.name)
+            if fn is None:
+                message = unknown_tool_message(call.name, tools)
+                engine.feed(execution, "close_call", "error", "unknown_tool", message, "not_started")
+            else:
+                work = Work(kind_of(fn, has_arguments=True), fn, (), call.arguments, None)
+                engine.start(execution, work, self._options.call_timeout)
+
+    async def snapshot(self) -> Snapshot:
+        """Wait until every call has its outcome, and return the closed snapshot.
+
+        It does not wait for cancelled tools to wind down, and many may await it. A call that nobody starts keeps it waiting
+        until it is started, cancelled or closed, or a deadline comes; the log says so once (B2).
+
+        Raises:
+            BatchStateError: The batch was not entered.
+        """
+        return await self._entered().wait_closed()
+
+    def cancel(self, call_id: str, message: str | None = None, code: str | None = None) -> Accepted | Rejected:
+        """Cancel one call, and leave the others alone (B15). Its tool is asked to stop.
+
+        Returns `Rejected` if the call has its outcome already: that stands.
+
+        Args:
+            call_id: The call.
+            message: What the model reads; a standard text where `None`.
+            code: Why; `cancelled` where `None`.
+
+        Raises:
+            BatchStateError: The batch was not entered.
+            InvalidInputError: The call was not announced, or `code` can't be used. Nothing has changed.
+        """
+        engine = self._here()
+        return engine.close_call(self._find(engine, call_id), code, message)
+
+    def close(
+        self,
+        status: CloseStatus = "cancelled",
+        code: str | None = None,
+        message: str | None = None,
+        side_effect_state: SideEffectState | None = None,
+    ) -> Snapshot:
+        """Give every pending call a synthetic outcome, ask their tools to stop, and return the closed snapshot.
+
+        The body goes on. On a closed batch nothing changes, and its snapshot is returned.
+
+        Args:
+            status: What the pending calls become, `error` or `cancelled`.
+            code: Why; `status` where `None`.
+            message: What the model reads; a standard text where `None`.
+            side_effect_state: `None` for what is known of each call: `not_started` if its code was not entered, else
+                `unknown` (B5).
+
+        Raises:
+            BatchStateError: The batch was not entered.
+            InvalidInputError: A value can't be used. The batch is still open.
+            InvalidTypeError: Likewise.
+        """
+        return self._here().close(status, code, message, side_effect_state)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> Snapshot | None:
+        """The closed snapshot, or `None` before the batch is closed. Right without an await, in a `finally` too (B18)."""
+        return None if self._engine is None else self._engine.result
+
+    @property
+    def outcomes(self) -> dict[str, ExecutionOutcome]:
+        """What is known now of each call's execution, by call id; a call appears once it has its outcome (O1)."""
+        return {} if self._engine is None else self._engine.outcomes()
+
+    @property
+    def audit(self) -> AuditChannel:
+        """The audit channel: the session's, or this batch's own (B7)."""
+        return self._host.audit
+
+    @property
+    def counters(self) -> Mapping[str, ToolCounters]:
+        """How often each tool ran and how it went, by tool name: of the session, or of this batch (O5)."""
+        return self._host.counters()
+
+    @property
+    def generation(self) -> int | None:
+        """The batch's number within its session, from 1; `None` before it is entered."""
+        return None if self._engine is None else self._engine.generation
+
+    def __repr__(self) -> str:
+        if self._engine is None:
+            return "<ToolBatch, not entered>"
+        if self._engine.result is None:
+            return f"<ToolBatch of generation {self._engine.generation}, open, {len(self._engine.executions)} calls>"
+        return f"<ToolBatch, {self._engine.result!r}>"
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def _entered(self) -> Engine:
+        if self._engine is None:
+            raise BatchStateError("this ToolBatch was not entered; use it inside `async with ToolBatch(...) as batch:`")
+        return self._engine
+
+    def _here(self) -> Engine:
+        engine = self._entered()
+        if not engine.is_running_here():
+            raise WrongThreadError(
+                "a ToolBatch is used in the event loop that entered it; hand the call over to that loop"
+            )
+        return engine
+
+    def _open(self) -> Engine:
+        engine = self._here()
+        if engine.result is not None:
+            raise BatchClosedError(f"{self!r} takes no more work; nothing was run")
+        return engine
+
+    def _find(self, engine: Engine, call_id: str) -> Execution:
+        execution = engine.executions.get(call_id) if isinstance(call_id, str) else None
+        if execution is None:
+            known = ", ".join(map(repr, list(engine.executions)[:10])) or "none"
+            raise InvalidInputError(f"{preview(call_id)} was not announced in this batch; its calls are {known}")
+        return execution
+
+    def _admit(self, call_id: str) -> Execution | None:
+        """Return the execution to start, or `None` where the call has its outcome and there is nothing to do."""
+        engine = self._here()
+        if engine.result is not None:
+            given = engine.executions.get(call_id) if isinstance(call_id, str) else None
+            if given is None or given.call.problem is None:
+                raise BatchClosedError(f"{self!r} takes no more work; {preview(call_id)} was not run")
+            return None
+        execution = self._find(engine, call_id)
+        if execution.settlement is not None:
+            return None
+        if execution.phase is not Phase.ANNOUNCED:
+            raise InvalidInputError(f"call {call_id!r} was started before; a call is run once")
+        return execution

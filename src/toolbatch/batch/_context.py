@@ -1,0 +1,132 @@
+"""What a running tool can learn and say about its own call, through `current_call()`."""
+
+import hashlib
+import logging
+import threading
+from typing import Any
+
+from toolbatch.core import BatchStateError, CallProblem, ToolCall, encode
+
+from ._execution import NEVER, Execution, current_execution
+
+__all__ = ["CallContext", "current_call"]
+
+
+def current_call() -> "CallContext":
+    """Return the context of the call whose tool is running here, in the loop or in a thread.
+
+    Raises:
+        BatchStateError: No tool of a batch is running here.
+    """
+    execution = current_execution.get(None)
+    if execution is None:
+        raise BatchStateError("current_call() was called outside of a tool that a batch runs")
+    return CallContext(execution)
+
+
+class CallContext:
+    """One call, seen from inside its tool (T11). Its identity was fixed when the call was admitted (O7)."""
+
+    __slots__ = ("_execution",)
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+
+    @property
+    def call(self) -> ToolCall:
+        """The call as the model announced it."""
+        return self._execution.call
+
+    @property
+    def call_id(self) -> str:
+        """The call's id."""
+        return self._execution.call.id
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self._execution.call.name
+
+    @property
+    def generation(self) -> int:
+        """The batch's number within its session."""
+        return self._execution.engine.generation
+
+    @property
+    def run_id(self) -> str | None:
+        """The host's name of the run, if it gave one."""
+        return self._execution.engine.run_id
+
+    @property
+    def execution_id(self) -> str:
+        """The execution's id, as in its outcome."""
+        return self._execution.id
+
+    @property
+    def deadline(self) -> float | None:
+        """When the call will be given up, on the loop's clock; `None` for never."""
+        return None if self._execution.deadline == NEVER else self._execution.deadline
+
+    def remaining(self) -> float | None:
+        """Return the seconds left until the deadline, at least 0; `None` where there is none. Works in threads."""
+        deadline = self.deadline
+        return None if deadline is None else max(0.0, deadline - self._execution.engine.loop_time())
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the tool was asked to stop."""
+        return self._execution.stop_requested
+
+    @property
+    def cancel_event(self) -> threading.Event:
+        """Is set when the tool is asked to stop: for synchronous tools, which can't be interrupted (B6)."""
+        execution = self._execution
+        if execution.cancel_event is None:
+            # Published first and looked at second, by both sides: one of the two always sees the other.
+            execution.cancel_event = threading.Event()
+            if execution.stop_requested:
+                execution.cancel_event.set()
+        return execution.cancel_event
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key to pass on to the service that does the work: 64 hexadecimal characters (B22).
+
+        It is the same for the same run, call id, tool and arguments: over retries, timeouts and a resume. Without a
+        `run_id` the run is this batch or session, so a resumed process has another key: give one for payments.
+        """
+        execution = self._execution
+        call = execution.call
+        try:
+            arguments = encode({name: call.arguments[name] for name in sorted(call.arguments)})
+        except ValueError:  # arguments that the host itself made of something else than JSON
+            arguments = repr(sorted(call.arguments.items()))
+        identity = encode([execution.engine.scope, call.id, call.name, arguments])
+        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry `call_id`, `tool_name` and `execution_id`."""
+        extra = {"call_id": self.call_id, "tool_name": self.name, "execution_id": self.execution_id}
+        return logging.LoggerAdapter(logging.getLogger("toolbatch.tool"), extra)
+
+    def progress(self, content: Any) -> None:
+        """Report what there is so far. If the call is cut off, its outcome carries it, bounded and as `partial` (B19).
+
+        Works in threads. After the call's outcome it does nothing.
+
+        Raises:
+            EncodingError: `content` is neither text nor JSON.
+        """
+        text = content if isinstance(content, str) else encode(content)
+        self._execution.engine.in_loop(self._execution.engine.report_progress, self._execution, text)
+
+    def report_failure(self, message: str, code: str | None = None) -> None:
+        """Say that this execution failed, though the tool will return a value of its own (O4).
+
+        The model reads the value; the outcome says `failed`. It concerns this call only.
+        """
+        self._execution.failure = CallProblem(code or "tool_error", message)
+
+    def __repr__(self) -> str:
+        return f"<CallContext of {self.call_id} ({self.name})>"

@@ -1,0 +1,162 @@
+"""The bounded task group: the one place where tasks are made, asked to stop, awaited, and let go of.
+
+`asyncio.TaskGroup` and anyio's wait for ever and cancel the siblings of a failure; both would break the promise here.
+Nobody else calls `create_task`.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import Any
+
+import anyio
+
+from ._execution import Execution, Phase
+from ._threads import Job, workers
+
+__all__ = ["Crew", "let_go_count"]
+
+_let_go: set[Execution | asyncio.Task[Any]] = set()
+"""What outlived its bound. asyncio holds tasks weakly, so this is what keeps them alive until they end (B6)."""
+
+
+def let_go_count() -> int:
+    """How many executions in this process outlived their bound and have not ended yet (B9)."""
+    return len(_let_go)
+
+
+class Crew:
+    """The executions that one batch or session answers for.
+
+    Invariant: an execution is in `running` from its launch until its code has ended or it is handed over or let go.
+    """
+
+    __slots__ = ("_idle", "_loop", "running", "side_tasks")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.running: set[Execution] = set()
+        self.side_tasks: set[asyncio.Task[Any]] = set()  # observers that are coroutines
+        self._idle: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return not self.running and not self.side_tasks
+
+    def launch(self, execution: Execution, drive: Coroutine[Any, Any, None], context: Context | None = None) -> None:
+        """Run a call's code in a task of its own; in a copy of the caller's context unless one is given (B11)."""
+        self._take(execution)
+        try:
+            # The name costs nothing here, and saves asyncio from making one.
+            execution.task = self._loop.create_task(drive, name=execution.call.id, context=context)
+        except BaseException:
+            drive.close()
+            self.ended(execution)
+            raise
+
+    def launch_thread(self, execution: Execution, job: Job) -> None:
+        """Run a call's code in a thread."""
+        self._take(execution)
+        execution.job = job
+        workers.submit(job)
+
+    def launch_side_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run something of the host's beside the calls, such as an observer that is a coroutine."""
+        task = self._loop.create_task(coroutine)
+        self.side_tasks.add(task)
+        task.add_done_callback(self._side_task_ended)
+
+    def ask_to_stop(self, execution: Execution) -> None:
+        """Cancel a call's task, or withdraw or signal its thread. Once: a tool that ignores it is not asked again (B17)."""
+        if execution.phase is Phase.QUEUED:
+            execution.dispose()
+            return
+        if execution.stop_requested or not Phase.LAUNCHED <= execution.phase < Phase.ENDED:
+            return
+        execution.stop_requested = True
+        if execution.task is not None:
+            if execution.phase is Phase.LAUNCHED:
+                # Cancelled before its first step, the task never enters our code, which would report the end.
+                execution.task.add_done_callback(lambda _task: self._never_entered(execution))
+            execution.task.cancel()
+        elif execution.job is not None:
+            if execution.job.withdraw():
+                self.ended(execution)
+            elif execution.cancel_event is not None:
+                execution.cancel_event.set()
+
+    def ended(self, execution: Execution) -> None:
+        """Take note that a call's code has ended."""
+        execution.phase = Phase.ENDED
+        if execution.crew is not None:
+            execution.crew.running.discard(execution)
+            execution.crew._wake_if_idle()
+        _let_go.discard(execution)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until all has ended, at most `seconds`, undisturbed by scopes that are cancelled around us (B6).
+
+        Raises:
+            asyncio.CancelledError: The task itself was cancelled while it waited; what runs is still running.
+        """
+        if self.is_idle or seconds <= 0:
+            return
+        # A cancelled anyio scope would cancel this await anew at every turn of the loop.
+        with anyio.CancelScope(shield=True):
+            self._idle = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._stop_waiting)
+            try:
+                await self._idle
+            finally:
+                timer.cancel()
+                self._idle = None
+
+    def hand_over(self, other: "Crew") -> None:
+        """Make another crew answer for all that still runs."""
+        for execution in self.running:
+            execution.crew = other
+        other.running |= self.running
+        for task in self.side_tasks:
+            task.add_done_callback(other._side_task_ended)
+        other.side_tasks |= self.side_tasks
+        self.running.clear()
+        self.side_tasks.clear()
+
+    def let_go(self) -> list[Execution]:
+        """Stop answering for what still runs, keep it alive, and return it."""
+        left = list(self.running)
+        for execution in left:
+            execution.crew = None
+            if execution.job is not None:
+                workers.let_go(execution.job)
+        _let_go.update(left)
+        for task in self.side_tasks:
+            _let_go.add(task)
+            task.add_done_callback(_let_go.discard)
+        self.running.clear()
+        self.side_tasks.clear()
+        return left
+
+    def _take(self, execution: Execution) -> None:
+        execution.phase = Phase.LAUNCHED
+        execution.crew = self
+        self.running.add(execution)
+
+    def _never_entered(self, execution: Execution) -> None:
+        if execution.phase is not Phase.ENDED:
+            execution.acknowledged = True
+            execution.dispose()
+            self.ended(execution)
+
+    def _side_task_ended(self, task: asyncio.Task[Any]) -> None:
+        self.side_tasks.discard(task)
+        self._wake_if_idle()
+
+    def _wake_if_idle(self) -> None:
+        if self._idle is not None and not self._idle.done() and self.is_idle:
+            self._idle.set_result(None)
+
+    def _stop_waiting(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)

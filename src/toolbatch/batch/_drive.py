@@ -1,0 +1,168 @@
+"""Running one tool: what kind of thing it is, and the few lines that stand between it and the batch."""
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextvars import Context, copy_context
+from enum import Enum, auto
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolbatch.core import InvalidTypeError, preview
+
+from ._context import current_call
+from ._execution import Execution, current_execution
+from ._threads import Job
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["Kind", "Work", "discard", "drive", "kind_of", "thread_job"]
+
+_COROUTINE_FLAG = inspect.CO_COROUTINE
+
+
+class Kind(Enum):
+    """How a tool is run (B1)."""
+
+    FUNCTION = auto()  # called in a task, and awaited there
+    GENERATOR = auto()  # drained in a task: its last item is the result, those before are progress
+    AWAITABLE = auto()  # awaited in a task
+    THREAD = auto()  # called in a thread; if it returns an awaitable, that is awaited in a task
+
+
+class Work(NamedTuple):
+    """What a call will run, and in which context.
+
+    Attributes:
+        kind: How.
+        fn: The tool.
+        args: Its positional arguments.
+        kwargs: Its named arguments.
+        context: Where; `None` for a copy of the context of whoever launches it.
+    """
+
+    kind: Kind
+    fn: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    context: Context | None
+
+
+def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact about the call beside it, not an option
+    """Say how `fn` is run.
+
+    Raises:
+        InvalidTypeError: It is neither a function nor an awaitable, or an awaitable with arguments.
+    """
+    # The usual case first: inspect's own test takes longer than the rest of a start.
+    plain = fn.__func__ if type(fn) is MethodType else fn
+    if type(plain) is FunctionType and plain.__code__.co_flags & _COROUTINE_FLAG:
+        return Kind.FUNCTION
+    if inspect.isawaitable(fn):
+        if has_arguments:
+            raise InvalidTypeError(
+                f"an awaitable takes no arguments; start {preview(fn)} without, or give its function"
+            )
+        return Kind.AWAITABLE
+    if not callable(fn):
+        raise InvalidTypeError(f"a tool must be a function or an awaitable, not {preview(fn)}")
+    unwrapped: Any = fn
+    while isinstance(unwrapped, functools.partial):
+        unwrapped = unwrapped.func
+    called = getattr(type(unwrapped), "__call__", None)  # noqa: B004  a callable object may be async
+    if inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(called):
+        return Kind.FUNCTION
+    if inspect.isasyncgenfunction(unwrapped) or inspect.isasyncgenfunction(called):
+        return Kind.GENERATOR
+    return Kind.THREAD
+
+
+def discard(value: object) -> None:
+    """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9)."""
+    if inspect.iscoroutine(value):
+        value.close()
+
+
+def drive(engine: "Engine", execution: Execution, work: Work) -> Coroutine[Any, Any, None]:
+    """Return the body of the task that runs a tool and reports how it ended. It raises nothing."""
+    match work.kind:
+        case Kind.FUNCTION:
+            return _drive_function(engine, execution, work.fn, work.args, work.kwargs)
+        case Kind.GENERATOR:
+            return _drive_function(engine, execution, _drain, (work.fn, *work.args), work.kwargs)
+        case Kind.AWAITABLE | Kind.THREAD:
+            return _drive_awaitable(engine, execution, work.fn)
+
+
+async def _drive_function(
+    engine: "Engine",
+    execution: Execution,
+    fn: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    if not engine.enter(execution):
+        return
+    try:
+        value = await fn(*args, **kwargs)
+    except GeneratorExit as error:
+        if not _is_running(execution):
+            raise  # thrown in from outside, where a loop is torn down: a coroutine must not go on after it
+        engine.raised(execution, error)
+    except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
+        engine.raised(execution, error)
+    else:
+        engine.returned(execution, value)
+
+
+def _is_running(execution: Execution) -> bool:
+    try:
+        return asyncio.current_task() is execution.task
+    except RuntimeError:
+        return False
+
+
+async def _drive_awaitable(engine: "Engine", execution: Execution, awaitable: Awaitable[Any]) -> None:
+    async def wait() -> Any:
+        return await awaitable
+
+    await _drive_function(engine, execution, wait, (), {})
+    discard(awaitable)
+
+
+async def _drain(fn: Callable[..., AsyncGenerator[Any, None]], /, *args: Any, **kwargs: Any) -> Any:
+    """Run an async generator to its end: its last item is the result, every one before is progress (FIELD 42)."""
+    items = fn(*args, **kwargs)
+    last: Any = None
+    try:
+        first = True
+        async for item in items:
+            if not first:
+                current_call().progress(last)
+            last, first = item, False
+    finally:
+        await items.aclose()
+    return last
+
+
+def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
+    """Return the job that runs a synchronous tool in a thread, in its own copy of the starter's context (B11)."""
+    context = work.context or copy_context()
+
+    def run() -> None:
+        engine.stamp_entry(execution)
+        try:
+            value = context.run(_call, execution, work)
+        except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
+            engine.in_loop(engine.raised, execution, error)
+        else:
+            engine.in_loop(engine.returned_from_thread, execution, value, context)
+
+    return Job(run)
+
+
+def _call(execution: Execution, work: Work) -> Any:
+    current_execution.set(execution)
+    return work.fn(*work.args, **work.kwargs)

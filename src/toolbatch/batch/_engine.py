@@ -1,0 +1,475 @@
+"""The engine of one batch: everything that happens to a call comes through here, in the loop's thread.
+
+Read `feed` first: whatever happens to one call - its tool returns or raises, its deadline passes, the caller cancels it -
+is fed to the core there, and what follows is done there. `conclude` is its other half, for the batch as a whole. Both
+are synchronous, so no cancellation can fall between deciding and knowing. Settle first, cancel afterwards.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import Context, copy_context
+from inspect import isawaitable
+from typing import Any, Final, Literal, NoReturn
+
+from toolbatch.core import Accepted, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
+from toolbatch.ports import ExecutionOutcome
+
+from ._crew import Crew
+from ._deadlines import Deadlines
+from ._drive import Kind, Work, discard, drive, thread_job
+from ._execution import NEVER, Execution, Phase, current_execution
+from ._failures import Failure, read_failure
+from ._host import Host
+from ._options import BatchOptions
+
+__all__ = ["Engine"]
+
+logger = logging.getLogger("toolbatch")
+
+_LATE_DEADLINE: Final = 0.1
+"""Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
+
+Verb = Literal["start", "succeed", "fail", "cancel", "close_call"]
+_OBSERVED: Final[dict[str, Literal["success", "error", "cancelled"]]] = {
+    "succeed": "success",
+    "fail": "error",
+    "cancel": "cancelled",
+}
+
+
+class Engine:
+    """One generation of a host's closure, with the tasks, threads and timers that serve it.
+
+    Args:
+        host: What outlives the batch.
+        options: The batch's options.
+        calls: What the model announced.
+
+    Raises:
+        InvalidInputError: A call can't be used. Nothing has begun; an older batch goes on.
+        InvalidTypeError: Likewise.
+    """
+
+    __slots__ = (
+        "_active", "_bound_fired", "_closed_at", "_closure", "_deadlines", "_handle", "_late_by", "_queue", "_quiet_waiter",
+        "_started", "_stuck_told", "_unaccounted", "_unentered", "_unsettled", "_waiters", "bound", "clock_offset", "crew",
+        "deadline", "executions", "fatal", "generation", "host", "loop", "options", "result", "run_id", "scope",
+    )  # fmt: skip
+
+    def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.host = host
+        self.options = options
+        self._closure = host.closure
+        begun = host.begin(self, calls)
+        self._handle = begun.handle
+        self.generation = begun.generation
+        self.run_id = options.run_id
+        self.scope = options.run_id or host.scope
+        self.crew = Crew(self.loop)
+        self.result: Snapshot | None = None
+        self.fatal: ToolError | None = None
+        self.clock_offset = self.loop.time() - time.monotonic()
+        self.deadline = NEVER  # of the batch, in loop time
+        self.bound = NEVER  # the same, in seconds from the beginning
+        self._deadlines = Deadlines(self.loop, self.expire)
+        self._queue: deque[Execution] = (
+            deque()
+        )  # started by the caller and waiting for a place; settled ones are skipped
+        self._started = 0  # invariant: calls that the caller has started and that have no outcome
+        self._active = 0  # invariant: those among them that were launched, and so hold a place
+        self._unentered: set[Execution] = set()  # in a thread's queue; whether it was entered is the job's secret
+        self._closed_at = 0.0  # loop time
+        self._bound_fired: float | None = None  # the batch's bound, once it has
+        self._late_by: float | None = None
+        self._waiters: list[asyncio.Future[None]] = []  # of snapshot()
+        self._quiet_waiter: asyncio.Future[None] | None = None  # of the exit
+        self._stuck_told = False
+        self._unaccounted = False  # closed, and the calls that this cut off not told so yet
+        self.executions = {call.id: Execution(call, self) for call in begun.announced}
+        self._unsettled = len(self.executions)  # invariant: executions without an outcome
+        for execution in self.executions.values():
+            problem = execution.call.problem
+            if problem is not None:
+                self.feed(execution, "close_call", "error", problem.code, problem.message, "not_started")
+        if not self.executions:
+            self.conclude(self._closure.seal(self._handle))
+
+    # -- the doorway -------------------------------------------------------------------------------------------------
+
+    def feed(self, execution: Execution, verb: Verb, *details: Any) -> Accepted | Rejected:
+        """Tell the core what happened to one call, and carry out what follows: the only place that does either.
+
+        Raises:
+            Exception: What the core raises; then nothing has changed, and nothing follows.
+        """
+        answer: Accepted | Rejected = getattr(self._closure, verb)(self._handle, execution.call.id, *details)
+        if isinstance(answer, Rejected):
+            if verb in _OBSERVED:
+                self.settle_accounts()
+                self.host.late(execution, answer.reason, _OBSERVED[verb], details[0])
+                self._publish_late(execution)
+        elif answer.settlement is not None:
+            execution.settlement = answer.settlement
+            execution.closed_at = self.loop.time()
+            self._unsettled -= 1
+            self._started -= execution.phase >= Phase.QUEUED
+            self._active -= execution.phase >= Phase.LAUNCHED
+            self._retire(execution)
+            self._go_on(execution)
+        return answer
+
+    def conclude(self, snapshot: Snapshot | Rejected) -> None:
+        """Take note that the batch is closed: wake who waits for it now, tell and stop its calls right after.
+
+        With ten thousand pending calls the second part takes longer than the first may (DESIGN, Speed).
+        """
+        if self.result is not None or isinstance(snapshot, Rejected):
+            return
+        self.result = snapshot
+        self._closed_at = self.loop.time()
+        self._deadlines.clear()
+        self._unaccounted = self._unsettled > 0
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+        self._wake_quiet()
+        if self._unaccounted and not self.loop.is_closed():
+            self.loop.call_soon(self.settle_accounts)
+
+    def settle_accounts(self) -> None:
+        """Tell every call that the close cut off so: its outcome, its counters and observers, and its tool to stop."""
+        if not self._unaccounted or self.result is None:
+            return
+        self._unaccounted = False
+        self._queue.clear()
+        cut_off = []
+        for execution, (_, settlement) in zip(self.executions.values(), self.result.settled(), strict=True):
+            if execution.settlement is None:
+                execution.settlement = settlement
+                execution.closed_at = self._closed_at
+                execution.fired = self._bound_fired
+                execution.deadline_late_by = self._late_by
+                cut_off.append(execution)
+        for execution in cut_off:
+            self._retire(execution)
+
+    def _retire(self, execution: Execution) -> None:
+        """A call has its outcome: count it, publish it, and ask its code to stop if that still runs."""
+        self.host.count(execution)
+        if self.options.on_outcome is not None:
+            self.host.publish(self.options.on_outcome, execution.outcome(), self.crew)
+        if execution.phase is not Phase.ENDED and not self.loop.is_closed():
+            self.crew.ask_to_stop(execution)
+
+    def _go_on(self, execution: Execution) -> None:
+        """One call more is settled: close or seal the batch if that ends it, else let the next one run."""
+        if self.result is not None:
+            return  # an observer has closed the batch
+        if self.options.on_error == "cancel_siblings" and execution.status() in ("failed", "timed_out"):
+            message = f"Cancelled, because the call of {execution.call.name} in the same turn failed."
+            self.close("cancelled", "sibling_failed", message, None)
+        elif self._unsettled == 0:
+            self.conclude(self._closure.seal(self._handle))
+        else:
+            self._launch_next()
+            if self._started == 0:
+                self._wake_quiet()
+                self._tell_if_stuck()
+
+    def set_deadline(self, when: float, now: float) -> None:
+        """Bound the batch by a time of the loop's clock."""
+        if when < NEVER and self.result is None:
+            self.deadline, self.bound = when, max(0.0, when - now)
+            self._deadlines.add(when, None)
+
+    # -- starting ----------------------------------------------------------------------------------------------------
+
+    def start(self, execution: Execution, work: Work, bound: float) -> None:
+        """Run a call's code now, or as soon as there is a place (B13). Its own bound counts from then."""
+        execution.timeout = bound
+        self._started += 1
+        if self._active >= self.options.max_concurrency:
+            execution.phase = Phase.QUEUED
+            execution.work = work._replace(context=copy_context())
+            self._queue.append(execution)
+        else:
+            self._launch(execution, work)
+
+    def _launch_next(self) -> None:
+        while self._queue and self._active < self.options.max_concurrency:
+            execution = self._queue.popleft()
+            work, execution.work = execution.work, None
+            if execution.settlement is None and work is not None:
+                self._launch(execution, work)
+
+    def _launch(self, execution: Execution, work: Work) -> None:
+        self._active += 1
+        execution.deadline = self.deadline
+        when = self.loop.time() + execution.timeout
+        if when < self.deadline:
+            execution.deadline = when
+            self._deadlines.add(when, execution)
+        if work.kind is Kind.THREAD:
+            self._unentered.add(execution)
+            self.crew.launch_thread(execution, thread_job(self, execution, work))
+            return
+        if work.kind is Kind.AWAITABLE:
+            execution.work = work  # so that a coroutine that is never run can be closed
+            if asyncio.isfuture(work.fn):
+                self.feed(execution, "start")  # it may be running already (B5)
+        self.crew.launch(execution, drive(self, execution, work), work.context)
+
+    def enter(self, execution: Execution) -> bool:
+        """Take note that a task is about to enter the tool's code; False says that it must not: the call has its outcome."""
+        if isinstance(self.feed(execution, "start"), Rejected):
+            self.crew.ended(execution)
+            return False
+        execution.work = None
+        execution.phase = Phase.ENTERED
+        self.stamp_entry(execution)
+        current_execution.set(execution)
+        return True
+
+    def stamp_entry(self, execution: Execution) -> None:
+        """Take the time at which a tool's code was entered. Called in whichever thread enters it."""
+        if execution.started_wall is None:
+            execution.started_at = self.loop_time()
+            execution.started_wall = time.time()
+
+    # -- reports of the tools ----------------------------------------------------------------------------------------
+
+    def returned(self, execution: Execution, value: object) -> None:
+        """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
+        self._end(execution)
+        try:
+            self.feed(execution, "succeed", value)
+        except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
+            discard(value)
+            reason = read_failure(error, "message").message
+            self.feed(execution, "fail", f"The tool ran, but its result can't be shown: {reason}", "invalid_result")
+        except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
+            self.raised(execution, error)
+
+    def returned_from_thread(self, execution: Execution, value: object, context: Context) -> None:
+        """A synchronous tool has returned; an awaitable is awaited here, in the same context (B1)."""
+        self._note_entered(execution)
+        if not isawaitable(value):
+            self.returned(execution, value)
+        elif execution.stop_requested or self.result is not None:
+            discard(value)
+            self.raised(execution, asyncio.CancelledError())
+        else:
+            work = Work(Kind.AWAITABLE, value, (), {}, context)
+            execution.work = work
+            self.crew.launch(execution, drive(self, execution, work), context)
+
+    def raised(self, execution: Execution, error: BaseException) -> None:
+        """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
+        self._note_entered(execution)
+        self._end(execution)
+        execution.exception = error
+        failure = read_failure(error, self.options.error_detail, self.options.cancel_exceptions)
+        if failure.is_cancellation and execution.stop_requested:
+            execution.acknowledged = True
+            self._publish_late(execution)
+        elif failure.is_cancellation:
+            self.feed(execution, "cancel", failure.message)
+        else:
+            logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
+            self._fail(execution, failure)
+        if failure.passes_through is not None:
+            self.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
+            # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.
+            self.loop.call_soon(_raise, failure.passes_through)
+
+    def _fail(self, execution: Execution, failure: Failure) -> None:
+        try:
+            answer = self.feed(execution, "fail", failure.message, failure.code)
+        except (TypeError, ValueError):  # a code that is blank, too long or no text: the failure matters more
+            answer = self.feed(execution, "fail", failure.message)
+        if failure.fatal is not None and isinstance(answer, Accepted):
+            self.fatal = self.fatal or failure.fatal
+            self.close("error", "batch_failed", f"The turn ended: {failure.message}", None)
+
+    def _end(self, execution: Execution) -> None:
+        """A tool's code has ended. What was due before is settled first: a deadline decides, not the order of callbacks."""
+        if execution.phase is Phase.ENDED:
+            return
+        execution.ended_at = now = self.loop.time()
+        if now >= execution.deadline and self.result is None:
+            self._deadlines.fire()
+        self.crew.ended(execution)
+
+    def report_progress(self, execution: Execution, text: str) -> None:
+        """Keep what a running tool has so far; after the call's outcome it is nothing (B19)."""
+        if execution.settlement is None and self.result is None:
+            self._closure.progress(self._handle, execution.call.id, text)
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    def close(
+        self, status: CloseStatus, code: str | None, message: str | None, side_effect_state: SideEffectState | None
+    ) -> Snapshot:
+        """Close the batch and return its snapshot; on a closed one, return that."""
+        if self.result is None:
+            withdrawn = self.withdraw()
+            try:
+                self.conclude(self._closure.close(self._handle, status, code, message, side_effect_state))
+            except BaseException:
+                self.restore(withdrawn)
+                raise
+        assert self.result is not None  # noqa: S101  a superseded batch was concluded by the one that replaced it
+        return self.result
+
+    def close_call(self, execution: Execution, code: str | None, message: str | None) -> Accepted | Rejected:
+        """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
+        withdrawn = self.withdraw([execution])
+        try:
+            return self.feed(execution, "close_call", "cancelled", code, message, None)
+        except BaseException:
+            self.restore(withdrawn)
+            raise
+
+    def expire(self, execution: Execution | None, when: float) -> None:
+        """A deadline has passed, of one call or of the batch."""
+        late_by = self.loop.time() - when
+        late = late_by if late_by > _LATE_DEADLINE else None
+        if late is not None:
+            name = "the batch" if execution is None else f"call {execution.call.id} of {execution.call.name}"
+            logger.warning("the event loop was blocked: the deadline of %s fired %.3f s late", name, late)
+        if execution is None:
+            self._bound_fired, self._late_by = self.bound, late
+            self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
+        elif execution.settlement is None and self.result is None:
+            execution.fired, execution.deadline_late_by = execution.timeout, late
+            self.close_call(execution, "timeout", f"Tool call timed out after {execution.timeout:g} seconds.")
+
+    def withdraw(self, executions: Iterable[Execution] | None = None) -> list[Execution]:
+        """Make certain, before calls are closed, whether threads have entered their code: what has not, never will (B5)."""
+        withdrawn = []
+        for execution in list(self._unentered if executions is None else executions):
+            if execution not in self._unentered or execution.job is None:
+                continue
+            if execution.job.withdraw():
+                withdrawn.append(execution)
+            else:
+                self._note_entered(execution)
+        return withdrawn
+
+    def restore(self, withdrawn: list[Execution]) -> None:
+        """Undo `withdraw`, where the close was refused."""
+        for execution in withdrawn:
+            if execution.job is not None:
+                execution.job.restore()
+
+    def _note_entered(self, execution: Execution) -> None:
+        if execution in self._unentered:
+            self._unentered.discard(execution)
+            execution.phase = max(execution.phase, Phase.ENTERED)
+            self.stamp_entry(execution)
+            self.feed(execution, "start")
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    async def wait_closed(self) -> Snapshot:
+        """Wait until every call has its outcome, and return the closed snapshot (B2)."""
+        while self.result is None:
+            waiter = self.loop.create_future()
+            self._waiters.append(waiter)
+            self._tell_if_stuck()
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+        return self.result
+
+    async def wait_quiet(self) -> None:
+        """Wait until every call that was started has its outcome."""
+        while self.result is None and self._started:
+            self._quiet_waiter = self.loop.create_future()
+            try:
+                await self._quiet_waiter
+            finally:
+                self._quiet_waiter = None
+
+    async def wind_down(self) -> None:
+        """Wait for tools that were asked to stop, at most `teardown_timeout`; in a session, leave them to it (B6)."""
+        self.settle_accounts()
+        if self.host.crew is None:
+            try:
+                await self.crew.wait(self.options.teardown_timeout)
+            finally:
+                self.leave()
+        else:
+            self.leave()
+
+    def leave(self) -> None:
+        """Stop answering for what still runs, without waiting."""
+        self.settle_accounts()
+        if self.host.crew is not None:
+            self.crew.hand_over(self.host.crew)
+        elif not self.crew.is_idle:
+            self.crew.let_go()
+
+    def _wake_quiet(self) -> None:
+        if self._quiet_waiter is not None and not self._quiet_waiter.done():
+            self._quiet_waiter.set_result(None)
+
+    def _tell_if_stuck(self) -> None:
+        if self._waiters and not self._started and not self._stuck_told and self.result is None:
+            self._stuck_told = True
+            waiting = [execution.call.id for execution in self.executions.values() if execution.settlement is None]
+            logger.warning("snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10])
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def outcomes(self) -> dict[str, ExecutionOutcome]:
+        """Return what is known now of every call that has its outcome."""
+        self.settle_accounts()
+        return {
+            call_id: execution.outcome()
+            for call_id, execution in self.executions.items()
+            if execution.settlement is not None
+        }
+
+    def _publish_late(self, execution: Execution) -> None:
+        self.settle_accounts()
+        if self.options.on_late is not None:
+            self.host.publish(self.options.on_late, execution.outcome(), execution.crew or self.crew)
+
+    # -- threads -----------------------------------------------------------------------------------------------------
+
+    def in_loop(self, fn: Callable[..., None], /, *args: Any) -> None:
+        """Call `fn` in the loop's thread: now if this is it, else soon; never, if the loop has gone."""
+        if self.is_running_here():
+            fn(*args)
+            return
+        try:
+            self.loop.call_soon_threadsafe(fn, *args)
+        except RuntimeError:
+            logger.warning("a tool's report came after its event loop was closed; it is lost")
+
+    def is_running_here(self) -> bool:
+        """Whether this is the loop that the batch was entered in."""
+        return _running_loop() is self.loop
+
+    def loop_time(self) -> float:
+        """Return the time of the loop's clock, in any thread."""
+        return self.loop.time() if self.is_running_here() else time.monotonic() + self.clock_offset
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error

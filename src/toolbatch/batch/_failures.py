@@ -1,0 +1,80 @@
+"""What an exception of a tool means: the model's text, and what else must follow. Nothing in here can fail (B21)."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from toolbatch.core import ToolError
+
+__all__ = ["ErrorDetail", "Failure", "read_failure"]
+
+ErrorDetail = Literal["message", "type"] | Callable[[BaseException], str]
+"""What the model reads of an exception: its message, its type's name, or what a function makes of it (B21)."""
+
+_MAX_LEAVES = 20
+
+_PASSES_THROUGH = (KeyboardInterrupt, SystemExit)
+_CANCELLATIONS = (asyncio.CancelledError, concurrent.futures.CancelledError)
+
+
+class Failure(NamedTuple):
+    """What an exception means.
+
+    Attributes:
+        is_cancellation: The tool ended as cancelled, which is no error.
+        code: The error's code.
+        message: What the model reads; never empty.
+        fatal: The `ToolError` that ends the turn, if there is one.
+        passes_through: The exception that must pass through the event loop, if there is one.
+    """
+
+    is_cancellation: bool
+    code: str | None
+    message: str
+    fatal: ToolError | None = None
+    passes_through: BaseException | None = None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions:
+            yield from _leaves(member)
+    else:
+        yield error
+
+
+def _text(error: BaseException, detail: ErrorDetail) -> str:
+    name = type(error).__name__
+    if isinstance(error, ToolError):
+        return error.message or name
+    if detail == "type":
+        return name
+    try:
+        text = str(error) if detail == "message" else detail(error)
+    except Exception:  # noqa: BLE001  a message that can't be made must not hide that the tool failed
+        return name
+    return text if isinstance(text, str) and text.strip() else name
+
+
+def read_failure(
+    error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[type[BaseException], ...] = ()
+) -> Failure:
+    """Say what a tool's exception means.
+
+    A group is one error whose message joins its leaves'; cancellations among them are ignored, and a group of nothing
+    else is a cancellation (B4).
+    """
+    cancellations = _CANCELLATIONS + cancel_exceptions
+    leaves = list(_leaves(error))
+    errors = [leaf for leaf in leaves if not isinstance(leaf, cancellations)]
+    if not errors:
+        return Failure(is_cancellation=True, code=None, message="Tool call was cancelled.")
+    texts = [_text(leaf, detail) for leaf in errors[:_MAX_LEAVES]]
+    if len(errors) > _MAX_LEAVES:
+        texts.append(f"and {len(errors) - _MAX_LEAVES} more")
+    own = next((leaf for leaf in errors if isinstance(leaf, ToolError)), None)
+    fatal = next((leaf for leaf in errors if isinstance(leaf, ToolError) and leaf.is_fatal), None)
+    passing = next((leaf for leaf in errors if isinstance(leaf, _PASSES_THROUGH)), None)
+    code = (fatal or own or ToolError("")).code
+    return Failure(is_cancellation=False, code=code, message="; ".join(texts), fatal=fatal, passes_through=passing)

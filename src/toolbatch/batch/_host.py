@@ -1,0 +1,149 @@
+"""What outlives a batch: one closure, the audit channel, counters, late notes (B8). A session has one; so has a lone batch."""
+
+import inspect
+import logging
+import secrets
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolbatch.core import Begun, Encoder, InvalidInputError, Limits, RejectionReason, ToolCallClosure, cut, encode
+from toolbatch.observe import ToolCounters
+from toolbatch.ports import AuditSink, ExecutionOutcome, LateNote, OutcomeObserver, StaleResult
+
+from ._audit import AuditChannel
+from ._execution import Execution
+
+if TYPE_CHECKING:
+    from ._crew import Crew
+    from ._engine import Engine
+
+__all__ = ["Host"]
+
+logger = logging.getLogger("toolbatch")
+
+
+class Host:
+    """Holds what a session's batches share.
+
+    Args:
+        limits: As for `ToolCallClosure`.
+        encode: As for `ToolCallClosure`.
+        audit_size: As for `AuditChannel`.
+        audit_sinks: As for `AuditChannel`.
+        keep_content: Whether late results keep their content, for the audit channel and `late_notes`.
+    """
+
+    __slots__ = ("_counters", "audit", "closure", "crew", "current", "encode", "keep_content", "notes", "scope")
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        encode: Encoder = encode,
+        audit_size: int = 1000,
+        audit_sinks: Iterable[AuditSink] = (),
+        keep_content: bool = False,
+    ) -> None:
+        self.closure = ToolCallClosure(limits, encode)
+        self.encode = encode
+        self.audit = AuditChannel(audit_size, audit_sinks)
+        self.keep_content = keep_content
+        self._counters: defaultdict[str, ToolCounters] = defaultdict(ToolCounters)
+        self.notes: deque[LateNote] = deque(maxlen=audit_size)
+        self.current: Engine | None = None
+        self.crew: Crew | None = None  # a session's: it takes over what its batches leave running
+        self.scope = secrets.token_hex(8)  # stands in for the run's name in idempotency keys, where there is none
+
+    def begin(self, engine: "Engine", calls: Iterable[object]) -> Begun:
+        """Begin the next generation for `engine`; one that is open is superseded by it, and told so."""
+        before = self.current
+        withdrawn = before.withdraw() if before is not None and before.result is None else []
+        try:
+            begun = self.closure.begin(calls, side_effect_state=None)
+        except BaseException:
+            if before is not None:
+                before.restore(withdrawn)
+            raise
+        if before is not None and begun.superseded is not None:
+            before.conclude(begun.superseded)
+        self.current = engine
+        return begun
+
+    def late(
+        self,
+        execution: Execution,
+        reason: RejectionReason,
+        observed: Literal["success", "error", "cancelled"],
+        value: object,
+    ) -> None:
+        """Record a report that came after its call's outcome (B7)."""
+        closed_at = execution.closed_at or 0.0
+        late_by = max(0.0, (execution.ended_at or closed_at) - closed_at)
+        settled_wall = time.time()
+        content = self._kept(value) if observed == "success" and self.keep_content else None
+        call = execution.call
+        generation = execution.engine.generation
+        self._counters[call.name].late += 1
+        if content is not None:
+            self.notes.append(LateNote(call_id=call.id, name=call.name, generation=generation, content=content))
+        self.audit.put(
+            StaleResult(
+                call_id=call.id,
+                name=call.name,
+                generation=generation,
+                execution_id=execution.id,
+                reason=reason,
+                observed_status=observed,
+                exception_type=None if execution.exception is None else type(execution.exception).__name__,
+                started_at=execution.started_wall,
+                closed_at=settled_wall - late_by,
+                settled_at=settled_wall,
+                late_by=late_by,
+                content=content,
+            )
+        )
+
+    def publish(self, observer: OutcomeObserver | None, outcome: ExecutionOutcome, crew: "Crew") -> None:
+        """Tell an observer; what it raises is contained, now or in its own task (O3)."""
+        if observer is None:
+            return
+        try:
+            told = observer(outcome)
+            if inspect.isawaitable(told):
+                crew.launch_side_task(_contained(told, outcome))
+        except Exception:
+            logger.exception("an observer failed on the outcome of call %s", outcome.call_id)
+
+    def late_notes(self) -> list[LateNote]:
+        """Return the late successes since the last time."""
+        if not self.keep_content:
+            raise InvalidInputError("late notes need the results' content: make the session with keep_content=True")
+        notes = list(self.notes)
+        self.notes.clear()
+        return notes
+
+    def count(self, execution: Execution) -> None:
+        """Count an execution whose call has its outcome (O5)."""
+        self._counters[execution.call.name].count(execution.status(), started=execution.started)
+
+    def counters(self) -> Mapping[str, ToolCounters]:
+        """Return the counters by tool, up to this moment."""
+        if self.current is not None:
+            self.current.settle_accounts()
+        return dict(self._counters)
+
+    def _kept(self, value: Any) -> str | None:
+        try:
+            text = value if isinstance(value, str) else self.encode(value)
+            return cut(text, self.closure.limits.max_result_bytes)
+        except Exception:  # noqa: BLE001  evidence that can't be written down is still evidence that it came
+            return None
+
+
+async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:
+    try:
+        await told
+    except Exception:
+        logger.exception("an observer failed on the outcome of call %s", outcome.call_id)

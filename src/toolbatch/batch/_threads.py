@@ -1,0 +1,135 @@
+"""Threads for synchronous tools: ours, daemon, and bounded in number.
+
+An executor's threads are joined when the interpreter ends, so one hung tool would keep the process from ending (B9).
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["Job", "WorkerThreads", "workers"]
+
+MAX_THREADS = 64
+MAX_LET_GO = 192
+_IDLE_SECONDS = 10.0
+
+
+class Job:
+    """One function to run in a thread, once, unless it is withdrawn before.
+
+    Who takes the ticket decides, at once and in any thread: the worker, which then runs the function, or the owner,
+    after which it will never run. `list.pop` is atomic, so exactly one of them has it (B5).
+    """
+
+    __slots__ = ("_run", "_ticket", "is_withdrawn", "let_go")
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self._run = run
+        self._ticket = [None]
+        self.is_withdrawn = False
+        self.let_go = False
+
+    def withdraw(self) -> bool:
+        """Make sure that the function will never run; False says that it was entered already."""
+        self.is_withdrawn = self.is_withdrawn or self._take()
+        return self.is_withdrawn
+
+    def restore(self) -> None:
+        """Undo `withdraw` and queue the job again."""
+        self.is_withdrawn = False
+        self._ticket.append(None)
+        workers.submit(self)
+
+    def run_once(self) -> None:
+        """Run the function if the ticket is still there. The function itself reports, and does not raise."""
+        if self._take():
+            self._run()
+
+    def _take(self) -> bool:
+        try:
+            self._ticket.pop()
+        except IndexError:
+            return False
+        return True
+
+
+class WorkerThreads:
+    """A pool of daemon threads that are made when needed and end when idle.
+
+    A thread whose job was let go no longer takes a place, up to `max_let_go` of them: one hung tool does not block the
+    next, and a thousand hung tools do not make a thousand threads.
+
+    Args:
+        max_threads: Threads that may serve at once.
+        max_let_go: Threads beyond those that may hang.
+    """
+
+    def __init__(self, max_threads: int = MAX_THREADS, max_let_go: int = MAX_LET_GO) -> None:
+        self._max_threads = max_threads
+        self._max_let_go = max_let_go
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as after a fork: the child has none of its parent's threads."""
+        self._changed = threading.Condition()
+        self._waiting: deque[Job] = deque()
+        self._serving = 0  # threads that count against max_threads
+        self._idle = 0
+        self._hung = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many threads serve, are idle among them, and hang in a job that was let go."""
+        return {"serving": self._serving, "idle": self._idle, "let_go": self._hung}
+
+    def submit(self, job: Job) -> None:
+        """Run a job as soon as a thread is free."""
+        with self._changed:
+            self._waiting.append(job)
+            self._hire()
+
+    def let_go(self, job: Job) -> None:
+        """Give up a job that runs and doesn't end: its thread ends with it, and another takes its place."""
+        with self._changed:
+            if job.let_go or self._hung >= self._max_let_go:
+                return
+            job.let_go = True
+            self._hung += 1
+            self._serving -= 1
+            self._hire()
+
+    def _hire(self) -> None:
+        if self._idle >= len(self._waiting):
+            self._changed.notify()
+        elif self._serving < self._max_threads:
+            self._serving += 1
+            threading.Thread(target=self._serve, name="toolbatch-tool", daemon=True).start()
+
+    def _serve(self) -> None:
+        while (job := self._next()) is not None:
+            job.run_once()
+            with self._changed:
+                if job.let_go:
+                    self._hung -= 1
+                    return
+            del job  # an idle thread must not keep the last tool's arguments alive
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._idle += 1
+            try:
+                while not self._waiting:
+                    if not self._changed.wait(_IDLE_SECONDS) and not self._waiting:
+                        self._serving -= 1
+                        return None
+                return self._waiting.popleft()
+            finally:
+                self._idle -= 1
+
+
+workers = WorkerThreads()
+"""The process's threads for tools."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=workers.forget)

@@ -1,0 +1,51 @@
+"""Sinks of the audit channel: where late results go besides the channel itself."""
+
+import logging
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+
+from toolbatch.core import encode
+from toolbatch.ports import StaleResult
+
+__all__ = ["JsonLinesSink", "LoggingSink"]
+
+
+class LoggingSink:
+    """Logs every late result as one warning, its fields under `record.stale_result` (B7).
+
+    Args:
+        logger: Where to; `toolbatch.audit` where `None`.
+        level: The records' level.
+    """
+
+    def __init__(self, logger: logging.Logger | None = None, level: int = logging.WARNING) -> None:
+        self._logger = logger or logging.getLogger("toolbatch.audit")
+        self._level = level
+
+    def __call__(self, stale: StaleResult, /) -> None:
+        """Log one record."""
+        self._logger.log(
+            self._level,
+            "late %s from %s (call %s, generation %d), %.3f s after its outcome: %s",
+            stale.observed_status, stale.name, stale.call_id, stale.generation, stale.late_by, stale.reason,
+            extra={"stale_result": asdict(stale)},
+        )  # fmt: skip
+
+
+class JsonLinesSink:
+    """Appends every late result to a file, one JSON object a line, flushed by the system at each (B7).
+
+    The file is opened for each record, so it may be rotated, and nothing has to be closed.
+
+    Args:
+        path: The file; made where missing, its folder is not.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = Path(path)
+
+    def __call__(self, stale: StaleResult, /) -> None:
+        """Append one record. Raises `OSError` when it can't be written; the channel contains that."""
+        with self._path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{encode(stale)}\n")
