@@ -35,7 +35,8 @@ class Program:
                 return object()
             case {"bad": value}:
                 return value
-        raise AssertionError(spec)
+            case _:
+                raise AssertionError(spec)
 
     def run(self, step: dict[str, Any]) -> Any:
         match step["op"]:
@@ -51,6 +52,8 @@ class Program:
                 return self.closure.active_generation
             case "chat" | "responses" | "anthropic" as lane:
                 return EXPORTS[lane](self.closure.snapshot())  # type: ignore[arg-type]
+            case _:
+                pass
         handle = self.handle(step["handle"])
         return self.answer(step, handle).to_dict()
 
@@ -69,7 +72,8 @@ class Program:
                 return closure.close(handle, **step["reason"])
             case "seal":
                 return closure.seal(handle)
-        raise AssertionError(step)
+            case _:
+                raise AssertionError(step)
 
 
 def same(expected: Any, actual: Any) -> bool:

@@ -1,0 +1,215 @@
+"""Anthropic Messages.
+
+    calls = anthropic.calls(response)
+    async with ToolBatch(calls, tools=tools) as batch: ...
+    anthropic.extend(messages, response, batch.result)
+
+Shapes: `anthropic/types/*`; the rules and error texts of the endpoint: LANES.md 3. Two things are the request's and not
+the turn's, so the caller sends them: `container.id` where code on the server waits for its calls, and the tools.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+
+from ._export import Answer, LateNote, answers, exported, late_text, require_list
+from ._ids import IdRule, mint
+from ._plain import copied, drop_nulls, field, items, plain
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, require_choice
+from ._replay import arguments_object, replay_name
+
+__all__ = ["calls", "extend", "message", "notes", "results"]
+
+_LANE: Final = "anthropic"
+_IDS: Final = IdRule(alphabet=re.compile(r"[a-zA-Z0-9_-]+"))  # "String should match pattern"; no length is documented
+_MAX_NAME: Final = 128
+_PAUSED: Final = ("pause_turn", "compaction")  # the turn is resent as it is and goes on; nothing is run or answered
+# Only `tool_use` asks for tools to be run (the SDK's own runner: `lib/tools/_beta_runner.py`). A turn that ends otherwise
+# can have calls in it all the same, cut off or called off, and the SDK makes a cut one look whole (LANES.md 3).
+_CUT_OFF: Final[dict[str, CallProblem]] = {
+    "max_tokens": TOKEN_LIMIT,
+    "model_context_window_exceeded": cut_off(
+        "the response was cut off at the end of the context window, so the input may be incomplete",
+        "Continue without it, or call the tool again with much shorter input.",
+    ),
+    "refusal": cut_off(
+        "the response ended as a refusal", "Do not call it again unless the user asks for something else."
+    ),
+    "end_turn": cut_off(
+        "the response ended its turn instead of waiting for tools",
+        "If it is still needed, call the tool again and wait for its result.",
+    ),
+    "stop_sequence": cut_off("the response was cut off at a stop sequence, so the input may be incomplete"),
+}
+
+
+def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
+    """Return the calls that a message announces, in its order (P1).
+
+    `tool_use` blocks are calls; what the server runs itself (`server_tool_use`, `mcp_tool_use`), thinking and text are not
+    (P3). A call that can't be run has a `problem` and is answered with it; none raises (P6). All calls of a message whose
+    `stop_reason` is there and is not `tool_use` are such calls, except that a paused one (`pause_turn`, `compaction`)
+    announces none: it is resent as it is. `echo` keeps the call's `toolset_name` and `caller`, under the lane's name.
+
+    Args:
+        response: A `Message` or `BetaMessage`, its `model_dump()`, the wire's JSON, or `{"role", "content"}`.
+        expect: The tool that the request forced, to be checked before anything runs (P7).
+
+    Raises:
+        InvalidTypeError: `response` is none of these.
+        ProviderMismatchError: The message does not call `expect`, or calls another tool.
+    """
+    return require_choice(_read(response).calls(), expect)
+
+
+def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Return one `tool_result` block a call, in the order of announcement (C16); failures have `is_error` (P4).
+
+    The ids are the provider's own, even where two calls share one, because they must match the assistant message as it
+    was received; `extend` puts both right.
+
+    Raises:
+        InvalidTypeError: It is not a snapshot made here (C15).
+        InvalidInputError: It is open: some calls have no outcome yet.
+    """
+    return [_result(call, call.wire_id or call.id, text, failed) for call, text, failed in exported(snapshot)]
+
+
+def message(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the one user message with all results, and with nothing else (P2).
+
+    It must directly follow the assistant's message. A batch of no calls gives a message without content, which the API
+    refuses: there is nothing to send.
+
+    Raises:
+        InvalidTypeError: It is not a snapshot made here (C15).
+        InvalidInputError: It is open: some calls have no outcome yet.
+    """
+    return {"role": "user", "content": results(snapshot)}
+
+
+def extend(messages: list[Any], response: object, snapshot: Snapshot) -> None:
+    """Append the assistant's message and the user message with its results to `messages`, and nothing else (P2).
+
+    Blocks go back as they came, in their order, thinking and hosted ones to the byte. Left out are blank text blocks, which
+    the API sends but does not take back, and a message that has no other. Ids that the API would refuse are ours on both
+    sides: of another alphabet, repeated, or used before in `messages`, since they must be unique over the whole request.
+    Input that is no JSON object becomes one, `{"INVALID_JSON": text}`.
+
+    Args:
+        messages: The conversation, of dicts or the SDK's objects. It is read for ids; what is in it is not changed.
+        response: As in `calls`.
+        snapshot: The closed snapshot of the batch made of that response's calls.
+
+    Raises:
+        InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
+        InvalidInputError: The snapshot is open, or is of other calls. In every case the list is as it was.
+    """
+    history = require_list(messages)
+    turn = _read(response)
+    replies = answers(turn.calls(), snapshot)
+    ids = _unique([answer.call.id for answer in replies], _used_ids(history))
+    content = _content(turn.source, replies, ids)
+    new: list[dict[str, Any]] = [{"role": "assistant", "content": content}] if content else []
+    if replies:
+        rows = zip(replies, ids, strict=True)
+        blocks = [_result(answer.call, call_id, answer.text, answer.failed) for answer, call_id in rows]
+        new.append({"role": "user", "content": blocks})
+    history += new
+
+
+def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+    """Return one user message that tells of late results, or `[]` where there are none (B20).
+
+    It belongs behind the user message with results, never before it: results come first.
+
+    Raises:
+        InvalidTypeError: A note has no text.
+    """
+    text = late_text(late)
+    return [] if text is None else [{"role": "user", "content": [{"type": "text", "text": text}]}]
+
+
+def _read(response: object) -> Turn:
+    content = field(response, "content")
+    if field(response, "role") != "assistant" or not isinstance(content, (str, list, tuple)):
+        raise InvalidTypeError(f"response must be a Message or an assistant message, not {preview(response)}")
+    stop_reason = field(response, "stop_reason")
+    if stop_reason in _PAUSED:
+        return Turn(content, None, _IDS, [])
+    truncated = None
+    if stop_reason is not None and stop_reason != "tool_use":
+        unknown = f"the response ended with stop_reason {preview(stop_reason)} instead of waiting for tools"
+        truncated = _CUT_OFF.get(str(stop_reason)) or cut_off(unknown)
+    drafts = [
+        Draft(field(block, "id"), field(block, "name"), field(block, "input"), echo=_echo(block), truncated=truncated)
+        for block in items(content)
+        if field(block, "type") == "tool_use"
+    ]
+    return Turn(content, field(response, "id"), _IDS, drafts)
+
+
+def _echo(block: object) -> Mapping[str, Any] | None:
+    facts = {name: field(block, name) for name in ("toolset_name", "caller")}
+    kept = {name: plain(fact) for name, fact in facts.items() if fact}
+    return {_LANE: kept} if kept else None
+
+
+def _result(call: ToolCall, call_id: str, text: str, failed: bool) -> dict[str, Any]:  # noqa: FBT001  as exported
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+    if failed:
+        block["is_error"] = True
+    if call.echo:
+        toolset = call.echo.get(_LANE, {}).get("toolset_name")
+        if toolset is not None:
+            block["toolset_name"] = toolset  # "the API rejects a mismatch" (SDK `lib/tools/_toolsets/_runnable.py`)
+    return block
+
+
+def _used_ids(messages: list[Any]) -> set[str]:
+    blocks = [block for message in messages for block in items(field(message, "content"))]
+    ids = [field(block, "id") for block in blocks if field(block, "type") == "tool_use"]
+    return {call_id for call_id in ids if isinstance(call_id, str)}
+
+
+def _unique(ids: Sequence[str], used: Collection[str]) -> list[str]:
+    """Return `ids`, each of which is distinct here, with a fresh one for each that is `used` in an earlier turn."""
+    taken = {*ids, *used}
+    unique: list[str] = []
+    for position, call_id in enumerate(ids):
+        fresh = mint(("used before", position, call_id), taken) if call_id in used else call_id
+        taken.add(fresh)
+        unique.append(fresh)
+    return unique
+
+
+def _content(content: object, replies: Sequence[Answer], ids: Sequence[str]) -> str | list[Any]:
+    if isinstance(content, str):
+        return str(plain(content)) if content.strip() else ""
+    unread = zip(replies, ids, strict=True)
+    blocks: list[Any] = []
+    for block in items(content):
+        if replies and field(block, "type") == "tool_use":
+            answer, call_id = next(unread)
+            blocks.append(_use(block, answer, call_id))
+        else:
+            copy = plain(block)
+            if isinstance(copy, dict):
+                drop_nulls(copy, "caller", "citations")  # a full model_dump() has them
+            if not _blank(copy):
+                blocks.append(copy)
+    return blocks
+
+
+def _blank(block: object) -> bool:
+    text = field(block, "text")
+    return field(block, "type") == "text" and isinstance(text, str) and not text.strip()
+
+
+def _use(block: object, answer: Answer, call_id: str) -> dict[str, Any]:
+    copy = copied(block, "id", "name", "input")
+    drop_nulls(copy, "caller", "toolset_name")
+    name, arguments = replay_name(answer, _MAX_NAME), arguments_object(field(block, "input"))
+    return {**copy, "type": "tool_use", "id": call_id, "name": name, "input": arguments}
