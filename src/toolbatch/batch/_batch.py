@@ -235,21 +235,26 @@ class ToolBatch:
             BatchClosedError: The batch is closed or replaced. Nothing was run.
             BatchStateError: The batch was not entered. Nothing was run.
             InvalidInputError: The batch was made without `tools`. Nothing was run.
+            InvalidTypeError: One of the tools is no function. Nothing was run.
         """
         tools = self._options.tools
         if tools is None:
             raise InvalidInputError("start_all() needs the batch or its session to be made with tools=...")
         engine = self._open()
-        for execution in list(engine.executions.values()):
+        todo: list[tuple[Execution, Work | None]] = []  # all of it is looked at before anything is started
+        for execution in engine.executions.values():
+            if execution.phase is Phase.ANNOUNCED and execution.settlement is None:
+                fn = tools.get(execution.call.name)
+                kind = None if fn is None else kind_of(fn, has_arguments=True)
+                todo.append((execution, kind and Work(kind, fn, (), dict(execution.call.arguments), None)))
+        for execution, work in todo:
             if execution.phase is not Phase.ANNOUNCED or execution.settlement is not None or engine.result is not None:
-                continue
-            call = execution.call
-            fn = tools.get(call.name)
-            if fn is None:
+                continue  # an observer's doing
+            if work is None:
+                call = execution.call
                 message = unknown_tool_message(call.name, tools)
-                engine.feed(execution, "close_call", "error", "unknown_tool", message, "not_started")
+                engine.answer(execution, "unknown_tool", message)
             else:
-                work = Work(kind_of(fn, has_arguments=True), fn, (), call.arguments, None)
                 engine.start(execution, work, self._options.call_timeout)
 
     async def snapshot(self) -> Snapshot:
@@ -350,7 +355,7 @@ class ToolBatch:
         engine = self._entered()
         if not engine.is_running_here():
             raise WrongThreadError(
-                "a ToolBatch is used in the event loop that entered it; hand the call over to that loop"
+                "a ToolBatch is used in the thread that entered it; hand the call over to its event loop"
             )
         return engine
 
@@ -369,6 +374,12 @@ class ToolBatch:
 
     def _admit(self, call_id: str) -> Execution | None:
         """Return the execution to start, or `None` where the call has its outcome and there is nothing to do."""
+        engine = self._engine
+        if engine is not None and engine.result is None and engine.is_running_here() and type(call_id) is str:
+            execution = engine.executions.get(call_id)
+            if execution is not None and execution.phase is Phase.ANNOUNCED and execution.settlement is None:
+                return execution
+        # All else is a refusal, or a call that needs nothing any more.
         engine = self._here()
         if engine.result is not None:
             given = engine.executions.get(call_id) if isinstance(call_id, str) else None

@@ -46,7 +46,9 @@ class Crew:
 
     def launch(self, execution: Execution, drive: Coroutine[Any, Any, None], context: Context | None = None) -> None:
         """Run a call's code in a task of its own; in a copy of the caller's context unless one is given (B11)."""
-        self._take(execution)
+        execution.phase = Phase.LAUNCHED
+        execution.crew = self
+        self.running.add(execution)
         try:
             # The name costs nothing here, and saves asyncio from making one.
             execution.task = self._loop.create_task(drive, name=execution.call.id, context=context)
@@ -70,7 +72,7 @@ class Crew:
     def ask_to_stop(self, execution: Execution) -> None:
         """Cancel a call's task, or withdraw or signal its thread. Once: a tool that ignores it is not asked again (B17)."""
         if execution.phase is Phase.QUEUED:
-            execution.dispose()
+            self.never_entered(execution)
             return
         if execution.stop_requested or not Phase.LAUNCHED <= execution.phase < Phase.ENDED:
             return
@@ -78,21 +80,23 @@ class Crew:
         if execution.task is not None:
             if execution.phase is Phase.LAUNCHED:
                 # Cancelled before its first step, the task never enters our code, which would report the end.
-                execution.task.add_done_callback(lambda _task: self._never_entered(execution))
+                execution.task.add_done_callback(lambda _task: self.never_entered(execution))
             execution.task.cancel()
-        elif execution.job is not None:
-            if execution.job.withdraw():
-                self.ended(execution)
-            elif execution.cancel_event is not None:
-                execution.cancel_event.set()
+        elif execution.job is not None and execution.job.withdraw():
+            self.ended(execution)
+        if execution.cancel_event is not None:
+            execution.cancel_event.set()
 
     def ended(self, execution: Execution) -> None:
         """Take note that a call's code has ended."""
         execution.phase = Phase.ENDED
-        if execution.crew is not None:
-            execution.crew.running.discard(execution)
-            execution.crew._wake_if_idle()
-        _let_go.discard(execution)
+        crew = execution.crew
+        if crew is None:
+            _let_go.discard(execution)
+            return
+        crew.running.discard(execution)
+        if crew._idle is not None:
+            crew._wake_if_idle()
 
     async def wait(self, seconds: float) -> None:
         """Wait until all has ended, at most `seconds`, undisturbed by scopes that are cancelled around us (B6).
@@ -143,11 +147,24 @@ class Crew:
         execution.crew = self
         self.running.add(execution)
 
-    def _never_entered(self, execution: Execution) -> None:
-        if execution.phase is not Phase.ENDED:
-            execution.acknowledged = True
-            execution.dispose()
+    def never_entered(self, execution: Execution) -> None:
+        """A call's code will not be run: close a coroutine that was handed over, stop and await a future that was."""
+        if execution.phase is Phase.ENDED:
+            return
+        future = execution.dispose()
+        if future is None:
             self.ended(execution)
+        else:
+            self._take(execution)
+            execution.stop_requested = True
+            future.cancel()
+            future.add_done_callback(lambda done: self._future_ended(execution, done))
+
+    def _future_ended(self, execution: Execution, future: "asyncio.Future[Any]") -> None:
+        # Asking for the exception also keeps asyncio from complaining that nobody did.
+        execution.acknowledged = future.cancelled()
+        execution.exception = None if future.cancelled() else future.exception()
+        self.ended(execution)
 
     def _side_task_ended(self, task: asyncio.Task[Any]) -> None:
         self.side_tasks.discard(task)

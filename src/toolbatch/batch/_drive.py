@@ -87,13 +87,14 @@ def discard(value: object) -> None:
 
 def drive(engine: "Engine", execution: Execution, work: Work) -> Coroutine[Any, Any, None]:
     """Return the body of the task that runs a tool and reports how it ended. It raises nothing."""
-    match work.kind:
+    kind, fn, args, kwargs, _ = work
+    match kind:
         case Kind.FUNCTION:
-            return _drive_function(engine, execution, work.fn, work.args, work.kwargs)
+            return _drive_function(engine, execution, fn, args, kwargs)
         case Kind.GENERATOR:
-            return _drive_function(engine, execution, _drain, (work.fn, *work.args), work.kwargs)
+            return _drive_function(engine, execution, _drain, (fn, *args), kwargs)
         case Kind.AWAITABLE | Kind.THREAD:
-            return _drive_awaitable(engine, execution, work.fn)
+            return _drive_awaitable(engine, execution, fn)
 
 
 async def _drive_function(

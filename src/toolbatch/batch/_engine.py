@@ -9,9 +9,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from inspect import isawaitable
+from threading import get_ident
 from typing import Any, Final, Literal, NoReturn
 
 from toolbatch.core import Accepted, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
@@ -32,7 +34,9 @@ logger = logging.getLogger("toolbatch")
 _LATE_DEADLINE: Final = 0.1
 """Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
 
-Verb = Literal["start", "succeed", "fail", "cancel", "close_call"]
+Verb = Callable[..., Accepted | Rejected]
+"""One of the closure's `succeed`, `fail`, `cancel`, `close_call`."""
+
 _OBSERVED: Final[dict[str, Literal["success", "error", "cancelled"]]] = {
     "succeed": "success",
     "fail": "error",
@@ -54,9 +58,9 @@ class Engine:
     """
 
     __slots__ = (
-        "_active", "_bound_fired", "_closed_at", "_closure", "_deadlines", "_handle", "_late_by", "_queue", "_quiet_waiter",
-        "_started", "_stuck_told", "_unaccounted", "_unentered", "_unsettled", "_waiters", "bound", "clock_offset", "crew",
-        "deadline", "executions", "fatal", "generation", "host", "loop", "options", "result", "run_id", "scope",
+        "_active", "_bound_fired", "_clock_offset", "_closed_at", "_closure", "_deadlines", "_handle", "_late_by", "_on_outcome", "_queue", "_quiet_waiter",
+        "_started", "_stuck_told", "_thread", "_unaccounted", "_unentered", "_unsettled", "_waiters", "bound", "crew",
+        "deadline", "executions", "fatal", "generation", "host", "loop", "options", "result", "run_id", "wall_offset",
     )  # fmt: skip
 
     def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
@@ -68,11 +72,13 @@ class Engine:
         self._handle = begun.handle
         self.generation = begun.generation
         self.run_id = options.run_id
-        self.scope = options.run_id or host.scope
+        self._on_outcome = options.on_outcome
         self.crew = Crew(self.loop)
         self.result: Snapshot | None = None
         self.fatal: ToolError | None = None
-        self.clock_offset = self.loop.time() - time.monotonic()
+        self._thread = get_ident()
+        self.wall_offset = time.time() - self.loop.time()  # from the loop's clock to the epoch
+        self._clock_offset = 0.0  # from the monotonic clock to the loop's, once there is a thread that needs it
         self.deadline = NEVER  # of the batch, in loop time
         self.bound = NEVER  # the same, in seconds from the beginning
         self._deadlines = Deadlines(self.loop, self.expire)
@@ -94,7 +100,7 @@ class Engine:
         for execution in self.executions.values():
             problem = execution.call.problem
             if problem is not None:
-                self.feed(execution, "close_call", "error", problem.code, problem.message, "not_started")
+                self.answer(execution, problem.code, problem.message)
         if not self.executions:
             self.conclude(self._closure.seal(self._handle))
 
@@ -103,23 +109,34 @@ class Engine:
     def feed(self, execution: Execution, verb: Verb, *details: Any) -> Accepted | Rejected:
         """Tell the core what happened to one call, and carry out what follows: the only place that does either.
 
+        Args:
+            execution: The call.
+            verb: The operation of the closure that says it.
+            *details: That operation's arguments after the call's id.
+
         Raises:
             Exception: What the core raises; then nothing has changed, and nothing follows.
         """
-        answer: Accepted | Rejected = getattr(self._closure, verb)(self._handle, execution.call.id, *details)
-        if isinstance(answer, Rejected):
-            if verb in _OBSERVED:
-                self.settle_accounts()
-                self.host.late(execution, answer.reason, _OBSERVED[verb], details[0])
-                self._publish_late(execution)
-        elif answer.settlement is not None:
-            execution.settlement = answer.settlement
-            execution.closed_at = self.loop.time()
+        answer = verb(self._handle, execution.call.id, *details)
+        settlement = answer.settlement if type(answer) is Accepted else None
+        if settlement is not None:
+            execution.settlement = settlement
+            execution.closed_at = execution.ended_at or self.loop.time()
             self._unsettled -= 1
-            self._started -= execution.phase >= Phase.QUEUED
-            self._active -= execution.phase >= Phase.LAUNCHED
+            phase = execution.phase
+            if phase:  # ANNOUNCED is 0
+                self._started -= 1
+                if phase is not Phase.QUEUED:
+                    self._active -= 1
             self._retire(execution)
-            self._go_on(execution)
+            if self._unsettled == 0 and self.result is None:
+                self.conclude(self._closure.seal(self._handle))
+            else:
+                self._go_on(execution)
+        elif type(answer) is Rejected and verb.__name__ in _OBSERVED:
+            self.settle_accounts()
+            self.host.late(execution, answer.reason, _OBSERVED[verb.__name__], details[0])
+            self._publish_late(execution)
         return answer
 
     def conclude(self, snapshot: Snapshot | Rejected) -> None:
@@ -159,24 +176,27 @@ class Engine:
             self._retire(execution)
 
     def _retire(self, execution: Execution) -> None:
-        """A call has its outcome: count it, publish it, and ask its code to stop if that still runs."""
-        self.host.count(execution)
-        if self.options.on_outcome is not None:
-            self.host.publish(self.options.on_outcome, execution.outcome(), self.crew)
+        """A call has its outcome: publish it, and ask its code to stop if that still runs."""
+        if self._on_outcome is not None:
+            self.host.publish(self._on_outcome, execution.outcome(), self.crew)
         if execution.phase is not Phase.ENDED and not self.loop.is_closed():
             self.crew.ask_to_stop(execution)
 
     def _go_on(self, execution: Execution) -> None:
-        """One call more is settled: close or seal the batch if that ends it, else let the next one run."""
+        """One call more is settled, and others are not: let the next one run, unless this one ends the batch."""
         if self.result is not None:
             return  # an observer has closed the batch
-        if self.options.on_error == "cancel_siblings" and execution.status() in ("failed", "timed_out"):
+        if (
+            self.options.on_error == "cancel_siblings"
+            and execution.phase
+            is not Phase.ANNOUNCED  # a call that can't be run is the model's mistake, and no failure
+            and execution.status() in ("failed", "timed_out")
+        ):
             message = f"Cancelled, because the call of {execution.call.name} in the same turn failed."
             self.close("cancelled", "sibling_failed", message, None)
-        elif self._unsettled == 0:
-            self.conclude(self._closure.seal(self._handle))
         else:
-            self._launch_next()
+            if self._queue:
+                self._launch_next()
             if self._started == 0:
                 self._wake_quiet()
                 self._tell_if_stuck()
@@ -193,6 +213,8 @@ class Engine:
         """Run a call's code now, or as soon as there is a place (B13). Its own bound counts from then."""
         execution.timeout = bound
         self._started += 1
+        if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
+            self.stamp_entry(execution)  # it may be running already (B5)
         if self._active >= self.options.max_concurrency:
             execution.phase = Phase.QUEUED
             execution.work = work._replace(context=copy_context())
@@ -215,31 +237,30 @@ class Engine:
             execution.deadline = when
             self._deadlines.add(when, execution)
         if work.kind is Kind.THREAD:
+            self._clock_offset = self.loop.time() - time.monotonic()
             self._unentered.add(execution)
             self.crew.launch_thread(execution, thread_job(self, execution, work))
             return
         if work.kind is Kind.AWAITABLE:
-            execution.work = work  # so that a coroutine that is never run can be closed
-            if asyncio.isfuture(work.fn):
-                self.feed(execution, "start")  # it may be running already (B5)
+            execution.work = work  # so that what is never awaited can be closed
         self.crew.launch(execution, drive(self, execution, work), work.context)
 
     def enter(self, execution: Execution) -> bool:
         """Take note that a task is about to enter the tool's code; False says that it must not: the call has its outcome."""
-        if isinstance(self.feed(execution, "start"), Rejected):
-            self.crew.ended(execution)
+        if execution.settlement is not None or self.result is not None:
+            self.crew.never_entered(execution)
             return False
         execution.work = None
         execution.phase = Phase.ENTERED
-        self.stamp_entry(execution)
+        if execution.started_at is None:
+            execution.started_at = self.loop.time()
         current_execution.set(execution)
         return True
 
     def stamp_entry(self, execution: Execution) -> None:
         """Take the time at which a tool's code was entered. Called in whichever thread enters it."""
-        if execution.started_wall is None:
+        if execution.started_at is None:
             execution.started_at = self.loop_time()
-            execution.started_wall = time.time()
 
     # -- reports of the tools ----------------------------------------------------------------------------------------
 
@@ -247,11 +268,17 @@ class Engine:
         """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
         self._end(execution)
         try:
-            self.feed(execution, "succeed", value)
+            if isinstance(self.feed(execution, self._closure.succeed, value), Rejected):
+                discard(value)
         except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
             discard(value)
             reason = read_failure(error, "message").message
-            self.feed(execution, "fail", f"The tool ran, but its result can't be shown: {reason}", "invalid_result")
+            self.feed(
+                execution,
+                self._closure.fail,
+                f"The tool ran, but its result can't be shown: {reason}",
+                "invalid_result",
+            )
         except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
             self.raised(execution, error)
 
@@ -278,10 +305,11 @@ class Engine:
             execution.acknowledged = True
             self._publish_late(execution)
         elif failure.is_cancellation:
-            self.feed(execution, "cancel", failure.message)
+            self.feed(execution, self._closure.cancel, failure.message)
         else:
-            logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
             self._fail(execution, failure)
+            with suppress(BaseException):  # a log that can't be written must not hide that the tool failed
+                logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
         if failure.passes_through is not None:
             self.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
             # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.
@@ -289,9 +317,9 @@ class Engine:
 
     def _fail(self, execution: Execution, failure: Failure) -> None:
         try:
-            answer = self.feed(execution, "fail", failure.message, failure.code)
+            answer = self.feed(execution, self._closure.fail, failure.message, failure.code)
         except (TypeError, ValueError):  # a code that is blank, too long or no text: the failure matters more
-            answer = self.feed(execution, "fail", failure.message)
+            answer = self.feed(execution, self._closure.fail, failure.message)
         if failure.fatal is not None and isinstance(answer, Accepted):
             self.fatal = self.fatal or failure.fatal
             self.close("error", "batch_failed", f"The turn ended: {failure.message}", None)
@@ -317,7 +345,7 @@ class Engine:
     ) -> Snapshot:
         """Close the batch and return its snapshot; on a closed one, return that."""
         if self.result is None:
-            withdrawn = self.withdraw()
+            withdrawn = self.ascertain()
             try:
                 self.conclude(self._closure.close(self._handle, status, code, message, side_effect_state))
             except BaseException:
@@ -328,12 +356,16 @@ class Engine:
 
     def close_call(self, execution: Execution, code: str | None, message: str | None) -> Accepted | Rejected:
         """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
-        withdrawn = self.withdraw([execution])
+        withdrawn = self.ascertain([execution])
         try:
-            return self.feed(execution, "close_call", "cancelled", code, message, None)
+            return self.feed(execution, self._closure.close_call, "cancelled", code, message, None)
         except BaseException:
             self.restore(withdrawn)
             raise
+
+    def answer(self, execution: Execution, code: str, message: str) -> None:
+        """Answer a call that can't be run, with an error that the model can act on."""
+        self.feed(execution, self._closure.close_call, "error", code, message, "not_started")
 
     def expire(self, execution: Execution | None, when: float) -> None:
         """A deadline has passed, of one call or of the batch."""
@@ -349,20 +381,27 @@ class Engine:
             execution.fired, execution.deadline_late_by = execution.timeout, late
             self.close_call(execution, "timeout", f"Tool call timed out after {execution.timeout:g} seconds.")
 
-    def withdraw(self, executions: Iterable[Execution] | None = None) -> list[Execution]:
-        """Make certain, before calls are closed, whether threads have entered their code: what has not, never will (B5)."""
+    def ascertain(self, executions: Collection[Execution] | None = None) -> list[Execution]:
+        """Tell the core, before it closes these calls or all, which of them have begun (B5).
+
+        What waits in a thread's queue is withdrawn from it, so that it will not begin in this very moment. Those are
+        returned, for `restore`.
+        """
         withdrawn = []
-        for execution in list(self._unentered if executions is None else executions):
-            if execution not in self._unentered or execution.job is None:
+        for execution in list(self._unentered):
+            if execution.job is None or (executions is not None and execution not in executions):
                 continue
             if execution.job.withdraw():
                 withdrawn.append(execution)
             else:
                 self._note_entered(execution)
+        candidates = self.executions.values() if executions is None else executions
+        begun = [each.call.id for each in candidates if each.started_at is not None and each.settlement is None]
+        self._closure.start_many(self._handle, begun)
         return withdrawn
 
     def restore(self, withdrawn: list[Execution]) -> None:
-        """Undo `withdraw`, where the close was refused."""
+        """Undo what `ascertain` withdrew, where the close was refused."""
         for execution in withdrawn:
             if execution.job is not None:
                 execution.job.restore()
@@ -372,7 +411,6 @@ class Engine:
             self._unentered.discard(execution)
             execution.phase = max(execution.phase, Phase.ENTERED)
             self.stamp_entry(execution)
-            self.feed(execution, "start")
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
@@ -413,6 +451,7 @@ class Engine:
         """Stop answering for what still runs, without waiting."""
         self.settle_accounts()
         if self.host.crew is not None:
+            self.host.fold(self)
             self.crew.hand_over(self.host.crew)
         elif not self.crew.is_idle:
             self.crew.let_go()
@@ -426,6 +465,11 @@ class Engine:
             self._stuck_told = True
             waiting = [execution.call.id for execution in self.executions.values() if execution.settlement is None]
             logger.warning("snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10])
+
+    @property
+    def scope(self) -> str:
+        """What idempotency keys are unique in: the host's run, or where it has no name this session or batch (B22)."""
+        return self.run_id or self.host.scope
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -456,19 +500,12 @@ class Engine:
             logger.warning("a tool's report came after its event loop was closed; it is lost")
 
     def is_running_here(self) -> bool:
-        """Whether this is the loop that the batch was entered in."""
-        return _running_loop() is self.loop
+        """Whether this is the thread of the loop that the batch was entered in."""
+        return get_ident() == self._thread
 
     def loop_time(self) -> float:
         """Return the time of the loop's clock, in any thread."""
-        return self.loop.time() if self.is_running_here() else time.monotonic() + self.clock_offset
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        return self.loop.time() if self.is_running_here() else time.monotonic() + self._clock_offset
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -3,16 +3,17 @@
 import itertools
 import os
 import secrets
+from asyncio import isfuture
 from contextvars import ContextVar
 from enum import IntEnum
 from inspect import iscoroutine
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolbatch.core import CallProblem, Settlement, ToolCall
 from toolbatch.ports import Cancellation, Completion, ExecutionOutcome, ExecutionStatus
 
 if TYPE_CHECKING:
-    from asyncio import Task
+    from asyncio import Future, Task
     from threading import Event
 
     from ._crew import Crew
@@ -48,56 +49,34 @@ class Phase(IntEnum):
 
 
 class Execution:
-    """One call of one batch. Mutable, private, and small: there may be a hundred thousand."""
+    """One call of one batch. Mutable, private, and small: there may be a hundred thousand.
 
-    __slots__ = (
-        "acknowledged",
-        "call",
-        "cancel_event",
-        "closed_at",
-        "crew",
-        "deadline",
-        "deadline_late_by",
-        "ended_at",
-        "engine",
-        "exception",
-        "failure",
-        "fired",
-        "job",
-        "number",
-        "phase",
-        "settlement",
-        "started_at",
-        "started_wall",
-        "stop_requested",
-        "task",
-        "timeout",
-        "work",
-    )  # fmt: skip
+    What most calls never need has its default in the class, which costs a call neither time nor memory.
+    """
+
+    phase = Phase.ANNOUNCED
+    crew: "Crew | None" = None  # who owns the running code: the batch's, then perhaps the session's
+    work: "Work | None" = None  # what it will run, while that can still be closed unrun
+    task: "Task[None] | None" = None
+    job: "Job | None" = None  # the thread's side, for a sync function
+    cancel_event: "Event | None" = None
+    timeout = NEVER  # seconds that its code may take
+    fired: float | None = None  # the bound that fired, in seconds: its own or the batch's
+    deadline = NEVER  # loop time; the earlier of its own and the batch's
+    deadline_late_by: float | None = None
+    started_at: float | None = None  # loop time at which its code was entered
+    ended_at: float | None = None  # loop time
+    closed_at: float | None = None  # loop time of its outcome
+    settlement: Settlement | None = None  # its outcome, once it has been told
+    stop_requested = False
+    acknowledged = False
+    exception: BaseException | None = None
+    failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
 
     def __init__(self, call: ToolCall, engine: "Engine") -> None:
         self.call = call
         self.engine = engine
         self.number = next(_numbers)
-        self.phase = Phase.ANNOUNCED
-        self.crew: Crew | None = None  # who owns the running code: the batch's, then perhaps the session's
-        self.work: Work | None = None  # what it will run, while it is queued
-        self.task: Task[None] | None = None
-        self.job: Job | None = None  # the thread's side, for a sync function
-        self.cancel_event: Event | None = None
-        self.timeout = NEVER  # seconds that its code may take
-        self.fired: float | None = None  # the bound that fired, in seconds: its own or the batch's
-        self.deadline = NEVER  # loop time; the earlier of its own and the batch's
-        self.deadline_late_by: float | None = None
-        self.started_wall: float | None = None
-        self.started_at = 0.0
-        self.ended_at: float | None = None  # loop time
-        self.closed_at: float | None = None  # loop time of its outcome
-        self.settlement: Settlement | None = None  # its outcome, once it has been told
-        self.stop_requested = False
-        self.acknowledged = False
-        self.exception: BaseException | None = None
-        self.failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
 
     @property
     def id(self) -> str:
@@ -107,22 +86,28 @@ class Execution:
     @property
     def started(self) -> bool:
         """Whether the tool's code was entered."""
-        return self.started_wall is not None
+        return self.started_at is not None
 
-    def dispose(self) -> None:
-        """Close a coroutine that was handed over and will not be run (B9)."""
+    @property
+    def started_wall(self) -> float | None:
+        """When the tool's code was entered, in seconds since the epoch."""
+        return None if self.started_at is None else self.started_at + self.engine.wall_offset
+
+    def dispose(self) -> "Future[Any] | None":
+        """Close a coroutine that was handed over and will not be run (B9); return a future, which runs already."""
         work, self.work = self.work, None
         if work is not None and iscoroutine(work.fn):
             work.fn.close()
+        return work.fn if work is not None and isfuture(work.fn) else None
 
     def outcome(self) -> ExecutionOutcome:
         """Return what is known now of a call that has its outcome."""
         ended = self.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
         cancellation: Cancellation = "none"
-        if self.stop_requested:
+        if self.stop_requested and self.started:  # code that was never entered was not asked anything
             cancellation = "acknowledged" if self.acknowledged else "requested"
-        end = self.ended_at or self.closed_at or self.started_at
+        end = self.ended_at or self.closed_at or 0.0
         return ExecutionOutcome(
             execution_id=self.id,
             call_id=self.call.id,
@@ -134,7 +119,7 @@ class Execution:
             completion=completion,
             cancellation=cancellation,
             started_at=self.started_wall,
-            duration=max(0.0, end - self.started_at) if self.started else None,
+            duration=None if self.started_at is None else max(0.0, end - self.started_at),
             timeout=self.fired,
             deadline_late_by=self.deadline_late_by,
             exception=self.exception,

@@ -37,11 +37,13 @@ class Failure(NamedTuple):
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for member in error.exceptions:
-            yield from _leaves(member)
-    else:
-        yield error
+    waiting = [error]  # and no recursion: a group may be deeper than the stack
+    while waiting:
+        member = waiting.pop()
+        if isinstance(member, BaseExceptionGroup):
+            waiting.extend(reversed(member.exceptions))
+        else:
+            yield member
 
 
 def _text(error: BaseException, detail: ErrorDetail) -> str:
@@ -52,7 +54,7 @@ def _text(error: BaseException, detail: ErrorDetail) -> str:
         return name
     try:
         text = str(error) if detail == "message" else detail(error)
-    except Exception:  # noqa: BLE001  a message that can't be made must not hide that the tool failed
+    except BaseException:  # noqa: BLE001  a message that can't be made must not hide that the tool failed
         return name
     return text if isinstance(text, str) and text.strip() else name
 
@@ -65,6 +67,13 @@ def read_failure(
     A group is one error whose message joins its leaves'; cancellations among them are ignored, and a group of nothing
     else is a cancellation (B4).
     """
+    try:
+        return _read(error, detail, cancel_exceptions)
+    except Exception:  # noqa: BLE001  an exception's own attributes may raise
+        return Failure(is_cancellation=False, code=None, message=type(error).__name__)
+
+
+def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[type[BaseException], ...]) -> Failure:
     cancellations = _CANCELLATIONS + cancel_exceptions
     leaves = list(_leaves(error))
     errors = [leaf for leaf in leaves if not isinstance(leaf, cancellations)]

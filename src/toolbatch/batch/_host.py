@@ -6,6 +6,7 @@ import secrets
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolbatch.core import Begun, Encoder, InvalidInputError, Limits, RejectionReason, ToolCallClosure, cut, encode
@@ -35,7 +36,18 @@ class Host:
         keep_content: Whether late results keep their content, for the audit channel and `late_notes`.
     """
 
-    __slots__ = ("_counters", "audit", "closure", "crew", "current", "encode", "keep_content", "notes", "scope")
+    __slots__ = (
+        "_counters",
+        "_engines",
+        "_scope",
+        "audit",
+        "closure",
+        "crew",
+        "current",
+        "encode",
+        "keep_content",
+        "notes",
+    )
 
     def __init__(
         self,
@@ -53,13 +65,20 @@ class Host:
         self._counters: defaultdict[str, ToolCounters] = defaultdict(ToolCounters)
         self.notes: deque[LateNote] = deque(maxlen=audit_size)
         self.current: Engine | None = None
+        self._engines: list[Engine] = []  # those whose executions are not in the counters yet
         self.crew: Crew | None = None  # a session's: it takes over what its batches leave running
-        self.scope = secrets.token_hex(8)  # stands in for the run's name in idempotency keys, where there is none
+        self._scope: str | None = None
+
+    @property
+    def scope(self) -> str:
+        """Stands in for the run's name in idempotency keys, where there is none."""
+        self._scope = self._scope or secrets.token_hex(8)
+        return self._scope
 
     def begin(self, engine: "Engine", calls: Iterable[object]) -> Begun:
         """Begin the next generation for `engine`; one that is open is superseded by it, and told so."""
         before = self.current
-        withdrawn = before.withdraw() if before is not None and before.result is None else []
+        withdrawn = before.ascertain() if before is not None and before.result is None else []
         try:
             begun = self.closure.begin(calls, side_effect_state=None)
         except BaseException:
@@ -69,6 +88,7 @@ class Host:
         if before is not None and begun.superseded is not None:
             before.conclude(begun.superseded)
         self.current = engine
+        self._engines.append(engine)
         return begun
 
     def late(
@@ -124,15 +144,20 @@ class Host:
         self.notes.clear()
         return notes
 
-    def count(self, execution: Execution) -> None:
-        """Count an execution whose call has its outcome (O5)."""
-        self._counters[execution.call.name].count(execution.status(), started=execution.started)
+    def fold(self, engine: "Engine") -> None:
+        """Add a batch's executions to the counters, since it is left and none will get an outcome any more (O5)."""
+        if engine in self._engines:
+            self._engines.remove(engine)
+            _count(engine, self._counters)
 
     def counters(self) -> Mapping[str, ToolCounters]:
         """Return the counters by tool, up to this moment."""
-        if self.current is not None:
-            self.current.settle_accounts()
-        return dict(self._counters)
+        counters: defaultdict[str, ToolCounters] = defaultdict(ToolCounters)
+        for name, counted in self._counters.items():
+            counters[name] = replace(counted)
+        for engine in self._engines:
+            _count(engine, counters)
+        return dict(counters)
 
     def _kept(self, value: Any) -> str | None:
         try:
@@ -140,6 +165,13 @@ class Host:
             return cut(text, self.closure.limits.max_result_bytes)
         except Exception:  # noqa: BLE001  evidence that can't be written down is still evidence that it came
             return None
+
+
+def _count(engine: "Engine", counters: defaultdict[str, ToolCounters]) -> None:
+    engine.settle_accounts()
+    for execution in engine.executions.values():
+        if execution.settlement is not None:
+            counters[execution.call.name].count(execution.status(), started=execution.started)
 
 
 async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:

@@ -29,6 +29,8 @@ def seconds(value: object, what: str) -> float:
         InvalidTypeError: It is no number (a bool is not a number here).
         InvalidInputError: It is negative or NaN.
     """
+    if type(value) is float and value >= 0:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidTypeError(f"{what} must be a number of seconds or None, not {preview(value)}")
     if math.isnan(value) or value < 0:
@@ -58,7 +60,7 @@ def _concurrency(value: object) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BatchOptions:
     """A batch's options, as `ToolBatch` documents them, checked; `NEVER` where there is no bound. Made by `read`."""
 
@@ -109,6 +111,10 @@ class BatchOptions:
         for what, observer in (("on_outcome", on_outcome), ("on_late", on_late)):
             if observer is not None and not callable(observer):
                 raise InvalidTypeError(f"{what} must be a function of one outcome, not {preview(observer)}")
+        if not isinstance(cancel_exceptions, tuple):
+            raise InvalidTypeError(
+                f"cancel_exceptions must be a tuple of exception classes, not {preview(cancel_exceptions)}"
+            )
         for kind in cancel_exceptions:
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
                 raise InvalidTypeError(f"cancel_exceptions must be exception classes, not {preview(kind)}")

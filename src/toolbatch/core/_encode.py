@@ -2,12 +2,14 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from json import JSONEncoder
+from json import encoder as json_encoder
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -57,7 +59,20 @@ def _dump(value: object) -> object:
     raise EncodingError(f"{preview(value)} of type {type(value).__name__} has no JSON form; return plain data")
 
 
-_encode_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
+def _make_chunker() -> Callable[[object, int], Iterable[str]]:
+    make = getattr(json_encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the accelerator
+        whole = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
+        return lambda value, _level: (whole(value),)
+    # `JSONEncoder.encode` makes this object anew for each value, which takes longer than most values do. Without a
+    # record of what it is in, a value that holds itself ends in a RecursionError.
+    chunker: Callable[[object, int], Iterable[str]] = make(
+        None, _convert, json_encoder.encode_basestring, None, ":", ",", *(False, False, False)
+    )
+    return chunker
+
+
+_chunks = _make_chunker()
 
 
 def encode(value: object) -> str:
@@ -72,8 +87,12 @@ def encode(value: object) -> str:
             which JSON's own can't be told from, is the cause of an `EncodingError`.
     """
     try:
-        return _encode_strict(value)
+        return "".join(_chunks(value, 0))
     except EncodingError:
         raise
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise EncodingError(
+            f"{type(value).__name__} can't be written as JSON: it holds itself, or is too deep"
+        ) from error
+    except (TypeError, ValueError) as error:
         raise EncodingError(f"{preview(value)} can't be written as JSON: {error}") from error

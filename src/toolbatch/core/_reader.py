@@ -73,7 +73,7 @@ class Reader:
 
     def content(self, content: object) -> str:
         """Return a success's content: text as it is, anything else encoded (C7)."""
-        text = self._text(content)
+        text = content if type(content) is str else self._text(content)
         limit = self.limits.max_result_bytes
         if len(text) * 4 <= limit and text.isascii():
             return text

@@ -1,12 +1,14 @@
 """The active batch as the closure holds it: the only place where a call's state is assigned."""
 
+from collections.abc import Iterable
+
 from ._calls import BatchHandle, ToolCall
 from ._settlements import Closed, Settlement, SideEffectState
 from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot
-from ._table import LATE, ROWS, Input, State
+from ._table import LATE, ROWS, Input
 from ._text import byte_length
 
-__all__ = ["CLOSES", "Run"]
+__all__ = ["CLOSES", "NO_RUN", "Run"]
 
 CLOSES: dict[CloseStatus, Input] = {"error": Input.CLOSE_ERROR, "cancelled": Input.CLOSE_CANCELLED}
 
@@ -24,12 +26,12 @@ class Run:
 
     def __init__(self, generation: int, announced: tuple[ToolCall, ...]) -> None:
         count = len(announced)
-        self.generation = generation  # 0 before the first batch: a closed run whose handle nobody has
+        self.generation = generation
         self.handle = BatchHandle(generation)
         self.announced = announced
         self.positions = {call.id: position for position, call in enumerate(announced)}
         self.states = bytearray(count)  # invariant: states[i] > RUNNING exactly when settlements[i] is set
-        self.started = bytearray(count)  # invariant: 1 once START was accepted, for ever
+        self.started = bytearray(count)  # invariant: 1 once the call's execution is known to have begun
         self.settlements: list[Settlement | None] = [None] * count
         self.pending = count  # invariant: the number of states that are not final
         self.partials: dict[int, list[str]] = {}
@@ -37,10 +39,6 @@ class Run:
         self.diagnostics: list[Diagnostic] = []
         self.dropped = 0
         self.snapshot: Snapshot | None = None  # the last view, while nothing has changed since
-
-    def is_pending(self, position: int) -> bool:
-        """Whether the call at `position` has no outcome yet."""
-        return self.states[position] <= State.RUNNING
 
     def move(self, position: int, event: Input, settlement: Settlement | None) -> bool:
         """Move one call by its table, and return whether it moved: False says that its outcome stands.
@@ -52,12 +50,24 @@ class Run:
             return False
         self.states[position] = cell
         self.snapshot = None
-        if settlement is None:
-            self.started[position] = 1
-        else:
+        if event <= Input.CANCEL:
+            self.started[position] = 1  # whatever the tool reports, it has begun
+        if settlement is not None:
             self.settlements[position] = settlement
             self.pending -= 1
         return True
+
+    def begun(self, call_ids: Iterable[str]) -> None:
+        """Take note that the pending ones of these calls run; the others' outcomes stand."""
+        positions, states, started = self.positions, self.states, self.started
+        column = [row[Input.START] for row in ROWS]
+        for call_id in call_ids:
+            position = positions[call_id]
+            cell = column[states[position]]
+            if cell is not LATE:
+                states[position] = cell
+                started[position] = 1
+        self.snapshot = None
 
     def close(self, status: CloseStatus, code: str, message: str, side_effect_state: SideEffectState | None) -> None:
         """Give every pending call a synthetic outcome and freeze the run. `None` says what is known of each call."""
@@ -104,6 +114,8 @@ class Run:
 
     def note(self, diagnostic: Diagnostic, max_diagnostics: int) -> None:
         """Keep a rejection, or count it once there are enough (C13)."""
+        if self is NO_RUN:
+            return  # nobody can look at it
         if len(self.diagnostics) < max_diagnostics:
             self.diagnostics.append(diagnostic)
         else:
@@ -124,3 +136,8 @@ class Run:
                 dropped=self.dropped,
             )
         return self.snapshot
+
+
+NO_RUN = Run(0, ())
+"""What every closure holds before its first batch: closed, without calls, and with a handle that nobody has."""
+NO_RUN.seal()

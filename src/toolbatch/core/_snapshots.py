@@ -92,7 +92,7 @@ class CallSnapshot:
     Attributes:
         call: The call as it was announced.
         state: `pending`, `success`, `error` or `cancelled`.
-        started: Whether the core was told that its execution began.
+        started: Whether its execution is known to have begun.
         settlement: Its outcome; `None` while it is pending.
     """
 

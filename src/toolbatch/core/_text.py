@@ -55,6 +55,8 @@ def require_text(value: object, what: str, max_bytes: int) -> str:
         InvalidTypeError: It is not a `str`.
         InvalidInputError: It is blank, too long, or has a lone surrogate.
     """
+    if type(value) is str and 0 < len(value) <= max_bytes and value.isascii() and not value.isspace():
+        return value  # nearly all ids and names there are; the rest is looked at more closely
     if not isinstance(value, str):
         raise InvalidTypeError(f"{what} must be a str, not {preview(value)}")
     text = exact(value)
