@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 from toolbatch.ports import AuditSink, StaleResult
 
+from ._failures import throw
+
 __all__ = ["AuditChannel"]
 
 logger = logging.getLogger("toolbatch")
@@ -74,7 +76,9 @@ class AuditChannel:
         for sink in self._sinks:
             try:
                 sink(stale)
-            except Exception:
+            except (KeyboardInterrupt, SystemExit) as error:
+                asyncio.get_running_loop().call_soon(throw, error)
+            except BaseException:
                 logger.exception("the audit sink %s failed on %s", preview(sink), stale.execution_id)
         if len(self._records) >= self._size:
             if self._dropped == 0:

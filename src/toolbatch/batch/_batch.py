@@ -128,12 +128,14 @@ class ToolBatch:
         """Announce the calls. Those that can't be run - malformed, cut off, unnamed - are answered at once (P6).
 
         Raises:
-            BatchStateError: The batch was entered before.
+            BatchStateError: The batch was entered before, or its session was left.
             InvalidInputError: A call can't be used (C2). Nothing has begun, and a session's older batch goes on.
             InvalidTypeError: Likewise.
         """
         if self._engine is not None:
             raise BatchStateError(f"{self!r} was entered before; make a new one for each turn")
+        if self._host.crew is not None and self._host.crew.closed:
+            raise BatchStateError(f"the ToolSession of {self!r} was left; nothing has begun")
         self._engine = engine = Engine(self._host, self._options, self._given)
         self._given = ()
         now = engine.loop.time()
@@ -330,7 +332,7 @@ class ToolBatch:
     @property
     def counters(self) -> Mapping[str, ToolCounters]:
         """How often each tool ran and how it went, by tool name: of the session, or of this batch (O5)."""
-        return self._host.counters()
+        return self._host.counters(self._engine if self._host.crew is None else None)
 
     @property
     def generation(self) -> int | None:

@@ -31,12 +31,13 @@ class Crew:
     Invariant: an execution is in `running` from its launch until its code has ended or it is handed over or let go.
     """
 
-    __slots__ = ("_idle", "_loop", "running", "side_tasks")
+    __slots__ = ("_idle", "closed", "loop", "running", "side_tasks")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self.running: set[Execution] = set()
         self.side_tasks: set[asyncio.Task[Any]] = set()  # observers that are coroutines
+        self.closed = False  # it takes over nothing any more
         self._idle: asyncio.Future[None] | None = None
 
     @property
@@ -51,7 +52,7 @@ class Crew:
         self.running.add(execution)
         try:
             # The name costs nothing here, and saves asyncio from making one.
-            execution.task = self._loop.create_task(drive, name=execution.call.id, context=context)
+            execution.task = self.loop.create_task(drive, name=execution.call.id, context=context)
         except BaseException:
             drive.close()
             self.ended(execution)
@@ -65,7 +66,7 @@ class Crew:
 
     def launch_side_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run something of the host's beside the calls, such as an observer that is a coroutine."""
-        task = self._loop.create_task(coroutine)
+        task = self.loop.create_task(coroutine)
         self.side_tasks.add(task)
         task.add_done_callback(self._side_task_ended)
 
@@ -90,6 +91,7 @@ class Crew:
     def ended(self, execution: Execution) -> None:
         """Take note that a call's code has ended."""
         execution.phase = Phase.ENDED
+        execution.task = execution.job = None  # both lead back here
         crew = execution.crew
         if crew is None:
             _let_go.discard(execution)
@@ -108,8 +110,8 @@ class Crew:
             return
         # A cancelled anyio scope would cancel this await anew at every turn of the loop.
         with anyio.CancelScope(shield=True):
-            self._idle = self._loop.create_future()
-            timer = self._loop.call_later(seconds, self._stop_waiting)
+            self._idle = self.loop.create_future()
+            timer = self.loop.call_later(seconds, self._stop_waiting)
             try:
                 await self._idle
             finally:
@@ -117,7 +119,10 @@ class Crew:
                 self._idle = None
 
     def hand_over(self, other: "Crew") -> None:
-        """Make another crew answer for all that still runs."""
+        """Make another crew answer for all that still runs; if that has closed, it is let go."""
+        if other.closed:
+            self.let_go()
+            return
         for execution in self.running:
             execution.crew = other
         other.running |= self.running

@@ -58,8 +58,17 @@ class Deadlines:
             self._timer.cancel()
             self._timer = None
 
+    def stop(self) -> None:
+        """Forget all deadlines, and who wanted to know of them: the batch is closed."""
+        self.clear()
+        self._expire = _ignore
+
     def _arm(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_for = when
         self._timer = self._loop.call_at(when, self.fire)
+
+
+def _ignore(_execution: Execution | None, _when: float) -> None:
+    pass

@@ -8,13 +8,14 @@ are synchronous, so no cancellation can fall between deciding and knowing. Settl
 import asyncio
 import logging
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from inspect import isawaitable
 from threading import get_ident
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal
 
 from toolbatch.core import Accepted, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
 from toolbatch.ports import ExecutionOutcome
@@ -23,7 +24,7 @@ from ._crew import Crew
 from ._deadlines import Deadlines
 from ._drive import Kind, Work, discard, drive, thread_job
 from ._execution import NEVER, Execution, Phase, current_execution
-from ._failures import Failure, read_failure
+from ._failures import Failure, read_failure, throw
 from ._host import Host
 from ._options import BatchOptions
 
@@ -57,11 +58,19 @@ class Engine:
         InvalidTypeError: Likewise.
     """
 
-    __slots__ = (
-        "_active", "_bound_fired", "_clock_offset", "_closed_at", "_closure", "_deadlines", "_handle", "_late_by", "_on_outcome", "_queue", "_quiet_waiter",
-        "_started", "_stuck_told", "_thread", "_unaccounted", "_unentered", "_unsettled", "_waiters", "bound", "crew",
-        "deadline", "executions", "fatal", "generation", "host", "loop", "options", "result", "run_id", "wall_offset",
-    )  # fmt: skip
+    result: Snapshot | None = None
+    fatal: ToolError | None = None
+    deadline = NEVER  # of the batch, in loop time
+    bound = NEVER  # the same, in seconds from the beginning
+    _started = 0  # invariant: calls that the caller has started and that have no outcome
+    _active = 0  # invariant: those among them that were launched, and so hold a place
+    _closed_at = 0.0  # loop time
+    _bound_fired: float | None = None  # the batch's bound, once it has
+    _late_by: float | None = None
+    _clock_offset = 0.0  # from the monotonic clock to the loop's, once there is a thread that needs it
+    _quiet_waiter: "asyncio.Future[None] | None" = None  # of the exit
+    _stuck_told = False
+    _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
     def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
         self.loop = asyncio.get_running_loop()
@@ -74,28 +83,16 @@ class Engine:
         self.run_id = options.run_id
         self._on_outcome = options.on_outcome
         self.crew = Crew(self.loop)
-        self.result: Snapshot | None = None
-        self.fatal: ToolError | None = None
         self._thread = get_ident()
         self.wall_offset = time.time() - self.loop.time()  # from the loop's clock to the epoch
-        self._clock_offset = 0.0  # from the monotonic clock to the loop's, once there is a thread that needs it
-        self.deadline = NEVER  # of the batch, in loop time
-        self.bound = NEVER  # the same, in seconds from the beginning
         self._deadlines = Deadlines(self.loop, self.expire)
         self._queue: deque[Execution] = (
             deque()
         )  # started by the caller and waiting for a place; settled ones are skipped
-        self._started = 0  # invariant: calls that the caller has started and that have no outcome
-        self._active = 0  # invariant: those among them that were launched, and so hold a place
         self._unentered: set[Execution] = set()  # in a thread's queue; whether it was entered is the job's secret
-        self._closed_at = 0.0  # loop time
-        self._bound_fired: float | None = None  # the batch's bound, once it has
-        self._late_by: float | None = None
         self._waiters: list[asyncio.Future[None]] = []  # of snapshot()
-        self._quiet_waiter: asyncio.Future[None] | None = None  # of the exit
-        self._stuck_told = False
-        self._unaccounted = False  # closed, and the calls that this cut off not told so yet
-        self.executions = {call.id: Execution(call, self) for call in begun.announced}
+        own = weakref.ref(self)
+        self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
         for execution in self.executions.values():
             problem = execution.call.problem
@@ -130,7 +127,7 @@ class Engine:
                     self._active -= 1
             self._retire(execution)
             if self._unsettled == 0 and self.result is None:
-                self.conclude(self._closure.seal(self._handle))
+                self.conclude(self._closure.seal(self._handle), execution.closed_at)
             else:
                 self._go_on(execution)
         elif type(answer) is Rejected and verb.__name__ in _OBSERVED:
@@ -139,7 +136,7 @@ class Engine:
             self._publish_late(execution)
         return answer
 
-    def conclude(self, snapshot: Snapshot | Rejected) -> None:
+    def conclude(self, snapshot: Snapshot | Rejected, closed_at: float | None = None) -> None:
         """Take note that the batch is closed: wake who waits for it now, tell and stop its calls right after.
 
         With ten thousand pending calls the second part takes longer than the first may (DESIGN, Speed).
@@ -147,8 +144,8 @@ class Engine:
         if self.result is not None or isinstance(snapshot, Rejected):
             return
         self.result = snapshot
-        self._closed_at = self.loop.time()
-        self._deadlines.clear()
+        self._closed_at = closed_at or self.loop.time()
+        self._deadlines.stop()
         self._unaccounted = self._unsettled > 0
         for waiter in self._waiters:
             if not waiter.done():
@@ -313,7 +310,7 @@ class Engine:
         if failure.passes_through is not None:
             self.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
             # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.
-            self.loop.call_soon(_raise, failure.passes_through)
+            self.loop.call_soon(throw, failure.passes_through)
 
     def _fail(self, execution: Execution, failure: Failure) -> None:
         try:
@@ -450,8 +447,8 @@ class Engine:
     def leave(self) -> None:
         """Stop answering for what still runs, without waiting."""
         self.settle_accounts()
+        self.host.release(self)
         if self.host.crew is not None:
-            self.host.fold(self)
             self.crew.hand_over(self.host.crew)
         elif not self.crew.is_idle:
             self.crew.let_go()
@@ -506,7 +503,3 @@ class Engine:
     def loop_time(self) -> float:
         """Return the time of the loop's clock, in any thread."""
         return self.loop.time() if self.is_running_here() else time.monotonic() + self._clock_offset
-
-
-def _raise(error: BaseException) -> NoReturn:
-    raise error

@@ -9,12 +9,13 @@ from enum import IntEnum
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
-from toolbatch.core import CallProblem, Settlement, ToolCall
+from toolbatch.core import BatchStateError, CallProblem, Settlement, ToolCall
 from toolbatch.ports import Cancellation, Completion, ExecutionOutcome, ExecutionStatus
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
     from threading import Event
+    from weakref import ref
 
     from ._crew import Crew
     from ._drive import Work
@@ -73,15 +74,23 @@ class Execution:
     exception: BaseException | None = None
     failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
 
-    def __init__(self, call: ToolCall, engine: "Engine") -> None:
+    def __init__(self, call: ToolCall, engine: "ref[Engine]") -> None:
         self.call = call
-        self.engine = engine
+        self._engine = engine  # weakly: a batch that is done with goes at once, and leaves nothing to the collector
         self.number = next(_numbers)
 
     @property
     def id(self) -> str:
         """The execution's id: unique over processes, and cheap."""
         return f"{_prefix}-{self.number}"
+
+    @property
+    def engine(self) -> "Engine":
+        """The engine of the call's batch; it lives as long as anything of the batch runs, or its `ToolBatch` does."""
+        engine = self._engine()
+        if engine is None:
+            raise BatchStateError(f"the batch that announced call {self.call.id!r} is gone")
+        return engine
 
     @property
     def started(self) -> bool:

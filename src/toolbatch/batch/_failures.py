@@ -3,11 +3,11 @@
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
 from toolbatch.core import ToolError
 
-__all__ = ["ErrorDetail", "Failure", "read_failure"]
+__all__ = ["ErrorDetail", "Failure", "read_failure", "throw"]
 
 ErrorDetail = Literal["message", "type"] | Callable[[BaseException], str]
 """What the model reads of an exception: its message, its type's name, or what a function makes of it (B21)."""
@@ -87,3 +87,8 @@ def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[ty
     passing = next((leaf for leaf in errors if isinstance(leaf, _PASSES_THROUGH)), None)
     code = (fatal or own or ToolError("")).code
     return Failure(is_cancellation=False, code=code, message="; ".join(texts), fatal=fatal, passes_through=passing)
+
+
+def throw(error: BaseException) -> NoReturn:
+    """Raise `error`: for `call_soon`, where what must pass through the loop is raised."""
+    raise error

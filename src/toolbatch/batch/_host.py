@@ -15,6 +15,7 @@ from toolbatch.ports import AuditSink, ExecutionOutcome, LateNote, OutcomeObserv
 
 from ._audit import AuditChannel
 from ._execution import Execution
+from ._failures import throw
 
 if TYPE_CHECKING:
     from ._crew import Crew
@@ -87,6 +88,8 @@ class Host:
             raise
         if before is not None and begun.superseded is not None:
             before.conclude(begun.superseded)
+            if self.crew is not None:
+                before.crew.hand_over(self.crew)  # now, since the older batch may be left after the session
         self.current = engine
         self._engines.append(engine)
         return begun
@@ -133,7 +136,9 @@ class Host:
             told = observer(outcome)
             if inspect.isawaitable(told):
                 crew.launch_side_task(_contained(told, outcome))
-        except Exception:
+        except (KeyboardInterrupt, SystemExit) as error:
+            crew.loop.call_soon(throw, error)  # it passes through the loop, and leaves our accounts right
+        except BaseException:
             logger.exception("an observer failed on the outcome of call %s", outcome.call_id)
 
     def late_notes(self) -> list[LateNote]:
@@ -144,17 +149,22 @@ class Host:
         self.notes.clear()
         return notes
 
-    def fold(self, engine: "Engine") -> None:
-        """Add a batch's executions to the counters, since it is left and none will get an outcome any more (O5)."""
+    def release(self, engine: "Engine") -> None:
+        """Let a batch go that is left: none of its calls will get an outcome any more. A session counts them now (O5)."""
         if engine in self._engines:
             self._engines.remove(engine)
-            _count(engine, self._counters)
+            if self.crew is not None:
+                _count(engine, self._counters)
+        if self.current is engine:
+            self.current = None
 
-    def counters(self) -> Mapping[str, ToolCounters]:
-        """Return the counters by tool, up to this moment."""
+    def counters(self, lone: "Engine | None" = None) -> Mapping[str, ToolCounters]:
+        """Return the counters by tool, up to this moment; with those of a lone batch, which are not kept here."""
         counters: defaultdict[str, ToolCounters] = defaultdict(ToolCounters)
         for name, counted in self._counters.items():
             counters[name] = replace(counted)
+        if lone is not None and lone not in self._engines:
+            _count(lone, counters)
         for engine in self._engines:
             _count(engine, counters)
         return dict(counters)

@@ -60,6 +60,11 @@ def _concurrency(value: object) -> float:
     return value
 
 
+def _check_observer(observer: object, what: str) -> None:
+    if observer is not None and not callable(observer):
+        raise InvalidTypeError(f"{what} must be a function of one outcome, not {preview(observer)}")
+
+
 @dataclass(slots=True, kw_only=True)
 class BatchOptions:
     """A batch's options, as `ToolBatch` documents them, checked; `NEVER` where there is no bound. Made by `read`."""
@@ -108,9 +113,8 @@ class BatchOptions:
             raise InvalidInputError(f"error_detail must be message, type or a function, not {preview(error_detail)}")
         if run_id is not None and (not isinstance(run_id, str) or not run_id.strip()):
             raise InvalidInputError(f"run_id must be non-blank text or None, not {preview(run_id)}")
-        for what, observer in (("on_outcome", on_outcome), ("on_late", on_late)):
-            if observer is not None and not callable(observer):
-                raise InvalidTypeError(f"{what} must be a function of one outcome, not {preview(observer)}")
+        _check_observer(on_outcome, "on_outcome")
+        _check_observer(on_late, "on_late")
         if not isinstance(cancel_exceptions, tuple):
             raise InvalidTypeError(
                 f"cancel_exceptions must be a tuple of exception classes, not {preview(cancel_exceptions)}"

@@ -92,6 +92,7 @@ class ToolSession:
             if not isinstance(error, GeneratorExit):
                 await crew.wait(self._teardown_timeout)
         finally:
+            crew.closed = True
             crew.let_go()
             self._host.audit.close()
 
@@ -103,11 +104,12 @@ class ToolSession:
             **options: As for `ToolBatch`, but for `limits` and `encode`, which are the session's.
 
         Raises:
-            BatchStateError: The session was not entered.
+            BatchStateError: The session was not entered, or was left.
             InvalidInputError: An option can't be used, or there is none of that name.
             InvalidTypeError: An option is of a wrong type.
         """
-        self._entered()
+        if self._entered().closed:
+            raise BatchStateError("this ToolSession was left; make a new one for each agent run")
         return ToolBatch.in_session(self._host, calls, self._options(options))
 
     @property

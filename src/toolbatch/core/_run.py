@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ._calls import BatchHandle, ToolCall
 from ._settlements import Closed, Settlement, SideEffectState
-from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot
+from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot, View
 from ._table import LATE, ROWS, Input
 from ._text import byte_length
 
@@ -19,10 +19,9 @@ class Run:
     Nothing here runs the caller's code, so whatever a method does, it does whole.
     """
 
-    __slots__ = (
-        "announced", "close_reason", "diagnostics", "dropped", "generation", "handle", "partials", "pending", "positions",
-        "settlements", "snapshot", "started", "states",
-    )  # fmt: skip
+    close_reason: CloseReason | None = None
+    dropped = 0  # diagnostics that found no room
+    snapshot: Snapshot | None = None  # the last view, while nothing has changed since
 
     def __init__(self, generation: int, announced: tuple[ToolCall, ...]) -> None:
         count = len(announced)
@@ -35,10 +34,7 @@ class Run:
         self.settlements: list[Settlement | None] = [None] * count
         self.pending = count  # invariant: the number of states that are not final
         self.partials: dict[int, list[str]] = {}
-        self.close_reason: CloseReason | None = None
         self.diagnostics: list[Diagnostic] = []
-        self.dropped = 0
-        self.snapshot: Snapshot | None = None  # the last view, while nothing has changed since
 
     def move(self, position: int, event: Input, settlement: Settlement | None) -> bool:
         """Move one call by its table, and return whether it moved: False says that its outcome stands.
@@ -126,14 +122,16 @@ class Run:
         """Return the run as it stands; the same object while nothing has changed."""
         if self.snapshot is None:
             self.snapshot = Snapshot.of(
-                generation=self.generation,
-                announced=self.announced,
-                states=bytes(self.states),
-                started=bytes(self.started),
-                settlements=tuple(self.settlements),
-                close_reason=self.close_reason,
-                diagnostics=tuple(self.diagnostics),
-                dropped=self.dropped,
+                View(
+                    self.generation,
+                    self.announced,
+                    bytes(self.states),
+                    bytes(self.started),
+                    tuple(self.settlements),
+                    self.close_reason,
+                    tuple(self.diagnostics),
+                    self.dropped,
+                )
             )
         return self.snapshot
 

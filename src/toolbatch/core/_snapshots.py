@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, final
+from typing import Any, Literal, NamedTuple, NoReturn, final
 
 from ._calls import ToolCall
 from ._errors import InvalidInputError, InvalidTypeError
@@ -17,6 +17,7 @@ __all__ = [
     "Diagnostic",
     "RejectionReason",
     "Snapshot",
+    "View",
     "require_closed",
 ]
 
@@ -117,6 +118,19 @@ class CallSnapshot:
         return {"id": self.id, "name": self.name, "state": self.state, "settlement": settlement}
 
 
+class View(NamedTuple):
+    """What a snapshot has seen of a run; parallel by position, as the run holds it."""
+
+    generation: int
+    announced: tuple[ToolCall, ...]
+    states: bytes
+    started: bytes
+    settlements: tuple[Settlement | None, ...]
+    close_reason: CloseReason | None
+    diagnostics: tuple[Diagnostic, ...]
+    dropped: int
+
+
 @final
 class Snapshot:
     """A batch at one moment, immutable and detached (C12). Made by a closure only.
@@ -124,69 +138,41 @@ class Snapshot:
     Ten thousand calls are snapped in microseconds: the records in `calls` are built when they are first read.
     """
 
-    __slots__ = (
-        "_announced", "_calls", "_close_reason", "_diagnostics", "_dropped", "_generation", "_settlements", "_started", "_states",
-    )  # fmt: skip
-    _announced: tuple[ToolCall, ...]
+    __slots__ = ("_calls", "_view")
     _calls: tuple[CallSnapshot, ...] | None
-    _close_reason: CloseReason | None
-    _diagnostics: tuple[Diagnostic, ...]
-    _dropped: int
-    _generation: int
-    _settlements: tuple[Settlement | None, ...]
-    _started: bytes
-    _states: bytes
+    _view: View
 
     def __init__(self) -> None:
         raise InvalidTypeError("a Snapshot is made by a closure or a batch; it can't be constructed")
 
     @classmethod
-    def of(
-        cls,
-        *,
-        generation: int,
-        announced: tuple[ToolCall, ...],
-        states: bytes,
-        started: bytes,
-        settlements: tuple[Settlement | None, ...],
-        close_reason: CloseReason | None,
-        diagnostics: tuple[Diagnostic, ...],
-        dropped: int,
-    ) -> "Snapshot":
+    def of(cls, view: View) -> "Snapshot":
         """Make a snapshot. For the closure alone: what it did not make proves nothing, and is refused by exports."""
         self = object.__new__(cls)
-        fill = object.__setattr__
-        fill(self, "_generation", generation)
-        fill(self, "_announced", announced)
-        fill(self, "_states", states)
-        fill(self, "_started", started)
-        fill(self, "_settlements", settlements)
-        fill(self, "_close_reason", close_reason)
-        fill(self, "_diagnostics", diagnostics)
-        fill(self, "_dropped", dropped)
-        fill(self, "_calls", None)
+        object.__setattr__(self, "_view", view)
+        object.__setattr__(self, "_calls", None)
         return self
 
     @property
     def generation(self) -> int:
         """The batch's number within its closure, from 1."""
-        return self._generation
+        return self._view.generation
 
     @property
     def closed(self) -> bool:
         """Whether every call has its outcome and the batch is frozen."""
-        return self._close_reason is not None
+        return self._view.close_reason is not None
 
     @property
     def close_reason(self) -> CloseReason | None:
         """Why the batch is closed; `None` while it is open."""
-        return self._close_reason
+        return self._view.close_reason
 
     @property
     def calls(self) -> tuple[CallSnapshot, ...]:
         """The calls, in the order of their announcement."""
         if self._calls is None:
-            rows = zip(self._announced, self._states, self._started, self._settlements, strict=True)
+            rows = zip(self._view.announced, self._view.states, self._view.started, self._view.settlements, strict=True)
             built = tuple(CallSnapshot(call, _NAMES[state], bool(began), end) for call, state, began, end in rows)
             object.__setattr__(self, "_calls", built)
             return built
@@ -195,27 +181,27 @@ class Snapshot:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The first `Limits.max_diagnostics` rejections of this generation, up to the moment of the snapshot."""
-        return self._diagnostics
+        return self._view.diagnostics
 
     @property
     def diagnostics_dropped(self) -> int:
         """How many rejections were not kept."""
-        return self._dropped
+        return self._view.dropped
 
     def settled(self) -> Sequence[tuple[ToolCall, Settlement]]:
         """Return each settled call with its outcome, in order of announcement: what an export needs, and no more."""
-        pairs = zip(self._announced, self._settlements, strict=True)
+        pairs = zip(self._view.announced, self._view.settlements, strict=True)
         return [(call, settlement) for call, settlement in pairs if settlement is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data in the conformance vectors' shape."""
         return {
-            "generation": self._generation,
+            "generation": self._view.generation,
             "closed": self.closed,
-            "close_reason": None if self._close_reason is None else self._close_reason.to_dict(),
+            "close_reason": None if self._view.close_reason is None else self._view.close_reason.to_dict(),
             "calls": [call.to_dict() for call in self.calls],
-            "diagnostics": [diagnostic.to_dict() for diagnostic in self._diagnostics],
-            "diagnostics_dropped": self._dropped,
+            "diagnostics": [diagnostic.to_dict() for diagnostic in self._view.diagnostics],
+            "diagnostics_dropped": self._view.dropped,
         }
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -234,9 +220,9 @@ class Snapshot:
         raise InvalidTypeError("a Snapshot can't be pickled, since a copy proves nothing; store its to_dict()")
 
     def __repr__(self) -> str:
-        settled = sum(state > State.RUNNING for state in self._states)
-        status = self._close_reason.status if self._close_reason else "open"
-        return f"<Snapshot of generation {self._generation}: {status}, {settled} of {len(self._states)} calls settled>"
+        settled = sum(state > State.RUNNING for state in self._view.states)
+        status = self._view.close_reason.status if self._view.close_reason else "open"
+        return f"<Snapshot of generation {self._view.generation}: {status}, {settled} of {len(self._view.states)} calls settled>"
 
 
 def require_closed(snapshot: object) -> Snapshot:

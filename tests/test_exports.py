@@ -1,0 +1,205 @@
+"""The public names are a list that is written down here: none comes or goes unnoticed."""
+
+import ast
+import builtins
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import toolbatch
+from toolbatch.core import ToolbatchError, _errors
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolbatch"
+
+# To make a name public, write it here and in its package's `__all__`. To take one away is a breaking change.
+PUBLIC = {
+    "toolbatch": """
+        AuditChannel BatchClosedError BatchStateError CallContext EncodingError ExecutionOutcome
+        InvalidInputError InvalidTypeError JsonLinesSink LateNote Limits LoggingSink ProviderMismatchError
+        Snapshot StaleResult ToolBatch ToolCall ToolCounters ToolError ToolSession ToolbatchError
+        WrongThreadError current_call
+    """,
+    "toolbatch.core": """
+        Accepted BatchClosedError BatchHandle BatchStateError Begun CallProblem CallSnapshot CallState Cancelled
+        CloseReason CloseStatus Closed Diagnostic Encoder EncodingError Failed Input InvalidInputError
+        InvalidTypeError LATE Limits ProviderMismatchError Rejected RejectionReason Settlement SideEffectState
+        Snapshot State Succeeded TABLE ToolCall ToolCallClosure ToolError ToolbatchError WrongThreadError cut
+        encode preview require_closed sound
+    """,
+    "toolbatch.ports": """
+        AuditSink Cancellation Completion ExecutionOutcome ExecutionStatus LateNote OutcomeObserver StaleResult
+    """,
+    "toolbatch.providers": """
+        anthropic openai_chat openai_responses
+    """,
+    "toolbatch.observe": """
+        JsonLinesSink LoggingSink ToolCounters
+    """,
+    "toolbatch.batch": """
+        AuditChannel CallContext ErrorDetail OnError ToolBatch ToolSession Tools current_call let_go_count
+    """,
+    "toolbatch.testing": """
+        FakeProvider RecordedRequest Rejection Reply Rule Script ScriptedCall check_anthropic check_chat
+        check_responses
+    """,
+}
+
+PROMISED = "ToolBatch ToolSession ToolCall Snapshot Limits StaleResult ExecutionOutcome ToolError BatchClosedError"
+"""Names that checks outside this repository import from the root (REQUIREMENTS, Public names), as far as they exist by now."""
+
+PROMISED_BY_THE_CORE = "ToolCallClosure Limits ToolCall BatchHandle Begun Accepted Rejected Snapshot"
+
+HEAVY = {
+    "pydantic",
+    "pydantic_core",
+    "openai",
+    "anthropic",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+    "httpx",
+    "rich",
+    "fastapi",
+    "pytest",
+    "hypothesis",
+}
+
+
+def module_names() -> list[str]:
+    """Every module of the package, by its dotted name."""
+    files = [file.relative_to(SOURCE.parent).with_suffix("") for file in SOURCE.rglob("*.py")]
+    return sorted(".".join(file.parts).removesuffix(".__init__") for file in files)
+
+
+def module(name: str) -> ModuleType:
+    """The module of that name, imported."""
+    found = pkgutil.resolve_name(name)
+    assert isinstance(found, ModuleType)
+    return found
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_public_names_are_these(package: str) -> None:
+    """`__all__` is the list written down above, sorted as ruff sorts it, with no name twice."""
+    names = module(package).__all__
+    assert sorted(names) == PUBLIC[package].split()
+    assert len(set(names)) == len(names)
+
+
+def test_every_package_has_its_list() -> None:
+    """A new folder of the source has to be written down as well, unless its name says that it is private."""
+    packages = {name for name in module_names() if hasattr(module(name), "__path__")}
+    assert packages == set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PROMISED.split())
+def test_what_others_import_from_the_root_is_there(name: str) -> None:
+    """The names that checks outside this repository use are public."""
+    assert name in toolbatch.__all__
+
+
+@pytest.mark.parametrize("name", PROMISED_BY_THE_CORE.split())
+def test_what_others_import_from_the_core_is_there(name: str) -> None:
+    """The names that checks outside this repository use are public."""
+    assert name in toolbatch.core.__all__
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_every_module_says_what_it_offers(name: str) -> None:
+    """Each module has a literal `__all__`, and each name in it can be imported."""
+    loaded = module(name)
+    assert isinstance(loaded.__all__, list)
+    for offered in loaded.__all__:
+        assert hasattr(loaded, offered), f"{name} does not have {offered}"
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_no_module_defines_in_public_what_it_does_not_offer(name: str) -> None:
+    """A class or function without an underscore is in its module's `__all__`: private names look private."""
+    loaded = module(name)
+    assert loaded.__file__ is not None
+    tree = ast.parse(Path(loaded.__file__).read_text(encoding="utf-8"))
+    defined = {
+        node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    }
+    assert {name for name in defined if not name.startswith("_")} <= set(loaded.__all__)
+
+
+# -- errors --------------------------------------------------------------------------------------------------------------
+
+
+def drawn_tree(text: str) -> dict[str, tuple[str, ...]]:
+    """The tree of a docstring: each error with its bases, its parent first."""
+    bases: dict[str, tuple[str, ...]] = {}
+    above: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        found = re.match(r"    ([|` -]*)([A-Z]\w+)(?: \((\w+)\))?", line)
+        if found is None:
+            continue
+        depth, name, builtin = len(found[1]), found[2], found[3]
+        while above and above[-1][0] >= depth:
+            above.pop()
+        parent = above[-1][1] if above else "Exception"
+        bases[name] = (parent, builtin) if builtin else (parent,)
+        above.append((depth, name))
+    return bases
+
+
+def real_tree() -> dict[str, tuple[str, ...]]:
+    """The same of the classes."""
+    found, waiting = {}, [ToolbatchError]
+    while waiting:
+        error: Any = waiting.pop()
+        found[error.__name__] = tuple(base.__name__ for base in error.__bases__)
+        waiting += [sub for sub in error.__subclasses__() if sub.__module__.startswith("toolbatch.")]
+    return found
+
+
+def test_the_error_tree_is_as_drawn() -> None:
+    """The tree in the docstring of the errors' module is the tree of the classes, built-in bases included."""
+    for name in module_names():
+        module(name)
+    assert _errors.__doc__ is not None
+    drawn = drawn_tree(_errors.__doc__)
+    assert len(drawn) > 5
+    assert drawn == real_tree()
+    assert set(drawn) == set(_errors.__all__)
+
+
+def test_errors_can_be_caught_as_what_python_calls_them() -> None:
+    """A bad value is a ValueError, a wrong type a TypeError, a wrong moment a RuntimeError."""
+    for name, bases in real_tree().items():
+        error = getattr(_errors, name)
+        for base in bases:
+            parent = getattr(_errors, base, None) or getattr(builtins, base)
+            assert issubclass(error, parent)
+    assert issubclass(_errors.EncodingError, ValueError)
+    assert issubclass(_errors.BatchClosedError, RuntimeError)
+
+
+@pytest.mark.parametrize("name", sorted(_errors.__all__))
+def test_every_error_is_public_where_users_look(name: str) -> None:
+    """Each error can be imported from the root and from the core, and is the same class there."""
+    assert getattr(toolbatch, name) is getattr(toolbatch.core, name) is getattr(_errors, name)
+    assert name in toolbatch.__all__
+
+
+# -- what an import costs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["toolbatch", "toolbatch.core", "toolbatch.batch", "toolbatch.providers", "toolbatch.observe"]
+)
+def test_importing_loads_nothing_heavy(name: str) -> None:
+    """Neither pydantic nor any SDK is loaded until it is used (P8)."""
+    code = f"import sys; before = set(sys.modules); import {name}; print(*sorted(set(sys.modules) - before))"
+    result = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    loaded = {found.partition(".")[0] for found in result.stdout.split()}
+    assert "toolbatch" in loaded
+    assert loaded & HEAVY == set()
