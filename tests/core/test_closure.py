@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.kit import opened, shown, states, view
+from tests.core.kit import HostileText, opened, shown, states, view
 from tests.core.tables import STORIES, Story
 
 from toolbatch.core import (
@@ -535,13 +535,76 @@ def test_the_close_reason_says_the_most_careful_of_all(start: list[str], overall
 
 def test_started_is_remembered_and_settles_nothing() -> None:
     """`start` shows in the snapshot, keeps the call pending, and stays shown after the outcome (C10)."""
-    closure, handle = opened("a", "b")
+    closure, handle = opened("a", "b", "c")
     closure.start(handle, "a")
+    assert [call.started for call in shown(closure).calls] == [True, False, False]
+    assert states(closure) == {"a": "pending", "b": "pending", "c": "pending"}
+    closure.close_call(handle, "a")
+    closure.close_call(handle, "b")
+    assert [call.started for call in shown(closure).calls] == [True, False, False]
+
+
+@pytest.mark.parametrize("report", [name for name in SETTLING if name != "close_call"])
+def test_what_reports_has_begun(report: str) -> None:
+    """A report that overtook its `start` shows that the execution began; a close shows nothing of the kind (C10)."""
+    closure, handle = opened("a", "b")
+    REPORTS[report](closure, handle, "a")
+    closure.close_call(handle, "b")
     assert [call.started for call in shown(closure).calls] == [True, False]
-    assert states(closure) == {"a": "pending", "b": "pending"}
-    closure.succeed(handle, "a", "x")
-    closure.succeed(handle, "b", "x")
-    assert [call.started for call in shown(closure).calls] == [True, False]
+
+
+def test_many_calls_are_started_at_once() -> None:
+    """`start_many` does what `start` does for each call; those that have their outcome keep it, without a diagnostic (C10)."""
+    closure, handle = opened("a", "b", "c", "d")
+    closure.close_call(handle, "b")
+    before = shown(closure)
+    assert closure.start_many(handle, (call_id for call_id in ["c", "b", "a", "c"])) is True
+    assert [call.started for call in before.calls] == [False] * 4
+    assert [call.started for call in shown(closure).calls] == [True, False, True, False]
+    assert states(closure) == {"a": "pending", "b": "cancelled", "c": "pending", "d": "pending"}
+    assert shown(closure).diagnostics == ()
+    assert closure.start_many(handle, []) is True
+    closed = finished(closure.close(handle, side_effect_state=None))
+    told = [call.settlement.side_effect_state for call in closed.calls if isinstance(call.settlement, Closed)]
+    assert told == ["unknown", "unknown", "unknown", "not_started"]
+
+
+@pytest.mark.parametrize(
+    ("call_ids", "error"),
+    [
+        (["a", "nobody"], InvalidInputError),
+        ("ab!", InvalidInputError),
+        (["a", ""], InvalidInputError),
+        (["a", 5], InvalidTypeError),
+        (["a", ["b"]], InvalidTypeError),
+        (["a", None], InvalidTypeError),
+        (["a", HostileText("b")], InvalidTypeError),
+        (5, TypeError),
+    ],
+)
+def test_many_calls_are_started_all_or_none(call_ids: Any, error: type[Exception]) -> None:
+    """One id that can't be used is the caller's mistake, and no call has been started (C10)."""
+    HostileText.called.clear()
+    closure, handle = opened("a", "b")
+    before = view(closure)
+    with pytest.raises(error):
+        closure.start_many(handle, call_ids)
+    assert view(closure) == before
+    assert HostileText.called == []
+
+
+def test_no_calls_of_another_batch_are_started() -> None:
+    """With another handle or a closed batch nothing is done, and the answer says so (C4, C9)."""
+    closure, old = opened("a")
+    handle = closure.begin([ToolCall("a", "t")]).handle
+    for other in (old, BatchHandle(2), None):
+        assert closure.start_many(other, ["a"]) is False  # type: ignore[arg-type]
+    assert [call.started for call in shown(closure).calls] == [False]
+    assert closure.start_many(handle, ["a"]) is True
+    assert [call.started for call in shown(closure).calls] == [True]
+    closed = finished(closure.close(handle))
+    assert closure.start_many(handle, ["a"]) is False
+    assert shown(closure) is closed
 
 
 def partials(closure: ToolCallClosure) -> list[str | None]:

@@ -151,12 +151,24 @@ class Promises(RuleBasedStateMachine):
             assert answer.settlement is not None
             self.outcomes[call_id] = answer.settlement
             self.given.append((call_id, report))
+            if report[0] != "close_call":
+                self.started.add(call_id)
 
     @rule(age=st.sampled_from([0, 0, 0, 1]), call_id=ids)
     def start(self, age: int, call_id: str) -> None:
         handle = self.handle(age)
         if self.expect(self.closure.start(handle, call_id), handle, call_id):
             self.started.add(call_id)
+
+    @rule(age=st.sampled_from([0, 0, 0, 1]), call_ids=some_ids)
+    def start_many(self, age: int, call_ids: list[str]) -> None:
+        handle = self.handle(age)
+        if handle is not self.handles[-1] or self.closed:
+            assert self.closure.start_many(handle, call_ids) is False
+            return
+        announced = [call_id for call_id in call_ids if call_id in self.announced]
+        assert self.closure.start_many(handle, announced) is True
+        self.started |= set(announced) - set(self.outcomes)
 
     @rule(age=st.sampled_from([0, 0, 0, 1]), call_id=ids, content=values)
     def progress(self, age: int, call_id: str, content: Any) -> None:

@@ -4,8 +4,19 @@ from typing import Any
 
 import pytest
 
-from toolbatch.core import LATE, TABLE, CloseReason, Diagnostic, Input, State, Succeeded, ToolCall
-from toolbatch.core._run import CLOSES, Run
+from toolbatch.core import (
+    LATE,
+    TABLE,
+    BatchHandle,
+    CloseReason,
+    Diagnostic,
+    Input,
+    State,
+    Succeeded,
+    ToolCall,
+    ToolCallClosure,
+)
+from toolbatch.core._run import CLOSES, NO_RUN, Run
 
 PAIRS = [(state, event) for state in State for event in Input]
 ENDS = {Input.SUCCEED, Input.FAIL, Input.CANCEL, Input.CLOSE_ERROR, Input.CLOSE_CANCELLED}
@@ -65,6 +76,18 @@ def test_the_machine_does_what_the_cell_says(state: State, event: Input) -> None
     assert run.view().calls[1].settlement is outcome
 
 
+def test_many_starts_are_many_single_starts() -> None:
+    """Calls begun together are where each would be by itself, whatever their states were (C10, C17)."""
+    together, alone = batch(*WAY.values(), []), batch(*WAY.values(), [])
+    together.begun([str(position) for position in range(len(State))])
+    for position in range(len(State)):
+        alone.move(position, Input.START, None)
+    differ = {"handle"}
+    assert {name: value for name, value in record(together).items() if name not in differ} == {
+        name: value for name, value in record(alone).items() if name not in differ
+    }
+
+
 @pytest.mark.parametrize("status", CLOSES)
 def test_a_close_moves_every_pending_call_and_no_other(status: Any) -> None:
     """Each call goes where the table says for the closing input; what was settled keeps its outcome (C6, C9)."""
@@ -110,3 +133,14 @@ def test_diagnostics_are_counted_when_there_are_enough() -> None:
     assert run.dropped == 3
     assert run.view().diagnostics == tuple(notes[:2])
     assert run.view().diagnostics_dropped == 3
+
+
+def test_the_run_before_the_first_is_closed_and_holds_nothing() -> None:
+    """All closures share it until they begin: it is complete from the start, and no misuse leaves a trace in it (C3, C13)."""
+    for _ in range(2):
+        closure = ToolCallClosure()
+        closure.succeed(BatchHandle(0), "a", "x")
+        closure.close(BatchHandle(0))
+        assert closure.begin([]).superseded is None
+    assert NO_RUN.close_reason == CloseReason("complete")
+    assert (NO_RUN.diagnostics, NO_RUN.dropped, NO_RUN.announced) == ([], 0, ())

@@ -44,6 +44,7 @@ def test_before_the_first_batch_there_is_none() -> None:
 def test_a_snapshot_says_all_of_an_open_batch() -> None:
     """Generation, calls in the order of announcement, and no close reason while it is open (C12)."""
     closure, handle = opened("z", "a", "m")
+    closure.start(handle, "a")
     closure.cancel(handle, "m", "stop", "code")
     closure.succeed(handle, "z", [1])
     snapshot = shown(closure)
@@ -161,11 +162,11 @@ def test_data_of_a_snapshot_is_the_callers_own() -> None:
 def test_a_snapshot_is_immutable() -> None:
     """Nothing of it can be set or deleted, and its parts are frozen too (C12)."""
     snapshot = closed_snapshot()
-    for name in ("generation", "closed", "_states", "other"):
+    for name in ("generation", "closed", "_view", "other"):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(snapshot, name, None)
     with pytest.raises(AttributeError, match="immutable"):
-        del snapshot._states
+        del snapshot._view
     assert isinstance(snapshot.calls, tuple)
     assert isinstance(snapshot.diagnostics, tuple)
     with pytest.raises(FrozenInstanceError):

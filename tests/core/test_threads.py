@@ -13,6 +13,7 @@ from toolbatch.core import BatchHandle, Snapshot, ToolCall, ToolCallClosure, Wro
 OPERATIONS: dict[str, Callable[[ToolCallClosure, BatchHandle], Any]] = {
     "begin": lambda closure, _: closure.begin([ToolCall("x", "t")]),
     "start": lambda closure, handle: closure.start(handle, "a"),
+    "start_many": lambda closure, handle: closure.start_many(handle, ["a"]),
     "progress": lambda closure, handle: closure.progress(handle, "a", "p"),
     "settle": lambda closure, handle: closure.settle(handle, "a", {"status": "error"}),
     "succeed": lambda closure, handle: closure.succeed(handle, "a", "x"),

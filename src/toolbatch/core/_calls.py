@@ -28,12 +28,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode  # `json.loads` would make one for each call
+
+
 def _parse(text: str) -> tuple[dict[str, Any], CallProblem | None]:
     """Read a provider's argument text. Empty text is a call without arguments (T5); all else must be an object."""
     if not text.strip():
         return {}, None
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = _decode(text)
     except (ValueError, RecursionError) as error:
         return {}, CallProblem(
             "malformed_arguments",
@@ -50,7 +53,7 @@ def _parse(text: str) -> tuple[dict[str, Any], CallProblem | None]:
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class ToolCall:
     """One call that a model announced, immutable.
 
@@ -122,6 +125,10 @@ class ToolCall:
 
     def __hash__(self) -> int:
         return hash((self.id, self.name))
+
+    def __repr__(self) -> str:
+        problem = "" if self.problem is None else f", problem={self.problem.code!r}"
+        return f"ToolCall({self.id!r}, {self.name!r}, {self.arguments!r}{problem})"
 
 
 @final

@@ -120,12 +120,17 @@ class ToolCallClosure:
 
         Raises:
             InvalidInputError: One of the calls was not announced. Nothing has changed.
+            InvalidTypeError: One of the ids is not a plain `str`. Nothing has changed.
         """
         self._check_thread()
         run = self._run
         if handle is not run.handle or run.close_reason is not None:
             return False
         known = list(call_ids)
+        if not {str}.issuperset(map(type, known)):
+            raise InvalidTypeError("call_ids must be plain str, each of them")
+        if run is not self._run or run.close_reason is not None:  # reading them ran the caller's code
+            return False
         if not run.positions.keys() >= set(known):
             unknown = next(call_id for call_id in known if call_id not in run.positions)
             raise InvalidInputError(f"{preview(unknown)} was not announced in generation {run.generation}")
