@@ -139,6 +139,8 @@ class BatchHandle:
     _generation: int
 
     def __init__(self, generation: int) -> None:
+        if hasattr(self, "_generation"):
+            raise AttributeError("a BatchHandle is immutable; it can't be made a second time")
         object.__setattr__(self, "_generation", generation)
 
     @property

@@ -165,6 +165,7 @@ class ToolCallClosure:
             InvalidInputError: Its status or code can't be used. The call is still pending.
             EncodingError: Its content can't be encoded. The call is still pending.
         """
+        self._check_thread()
         found = self._find(handle, call_id, observe(outcome))
         if isinstance(found, Rejected):
             return found

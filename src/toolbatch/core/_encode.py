@@ -11,7 +11,7 @@ from enum import Enum
 from json import JSONEncoder
 from json import encoder as json_encoder
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from ._errors import EncodingError
@@ -59,20 +59,33 @@ def _dump(value: object) -> object:
     raise EncodingError(f"{preview(value)} of type {type(value).__name__} has no JSON form; return plain data")
 
 
-def _make_chunker() -> Callable[[object, int], Iterable[str]]:
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
+def _is_flat(value: object) -> bool:
+    """Whether nothing in `value` has members of its own, so that it can't hold itself."""
+    kind = type(value)
+    if kind is dict:
+        return _PLAIN.issuperset(map(type, cast("dict[Any, Any]", value).values()))
+    if kind is list or kind is tuple:
+        return _PLAIN.issuperset(map(type, cast("list[Any]", value)))
+    return kind in _PLAIN
+
+
+def _make_flat_chunker() -> Callable[[object, int], Iterable[str]]:
     make = getattr(json_encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without the accelerator
-        whole = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
-        return lambda value, _level: (whole(value),)
-    # `JSONEncoder.encode` makes this object anew for each value, which takes longer than most values do. Without a
-    # record of what it is in, a value that holds itself ends in a RecursionError.
+        return lambda value, _level: (_encode_nested(value),)
     chunker: Callable[[object, int], Iterable[str]] = make(
         None, _convert, json_encoder.encode_basestring, None, ":", ",", *(False, False, False)
     )
     return chunker
 
 
-_chunks = _make_chunker()
+_encode_nested = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert).encode
+# That makes a C encoder anew for each value, with a record of where it is, which takes longer than most values do. This one
+# is made once, has no such record, and is given flat values only: one that holds itself would fill the memory.
+_flat_chunks = _make_flat_chunker()
 
 
 def encode(value: object) -> str:
@@ -87,12 +100,10 @@ def encode(value: object) -> str:
             which JSON's own can't be told from, is the cause of an `EncodingError`.
     """
     try:
-        return "".join(_chunks(value, 0))
+        return "".join(_flat_chunks(value, 0)) if _is_flat(value) else _encode_nested(value)
     except EncodingError:
         raise
     except RecursionError as error:
-        raise EncodingError(
-            f"{type(value).__name__} can't be written as JSON: it holds itself, or is too deep"
-        ) from error
+        raise EncodingError(f"{type(value).__name__} can't be written as JSON: it is too deep") from error
     except (TypeError, ValueError) as error:
         raise EncodingError(f"{preview(value)} can't be written as JSON: {error}") from error

@@ -18,7 +18,7 @@ from toolbatch.core import (
     sound,
 )
 
-__all__ = ["Answer", "LateNote", "answers", "exported", "late_text", "require_list"]
+__all__ = ["Answer", "LateNote", "answers", "exported", "failure_text", "late_text", "require_list"]
 
 _LATE_HEAD: Final = (
     "Results of earlier tool calls arrived after those calls had been answered. They replace nothing that was said "
