@@ -141,7 +141,7 @@ class ToolBatch:
         now = engine.loop.time()
         enclosing = anyio.current_effective_deadline()
         # A scope that is cancelled already says minus infinity; its cancellation is on its way and is not a deadline.
-        candidates = (now + self._options.timeout, self._options.deadline, enclosing if enclosing > 0 else NEVER)
+        candidates = (now + self._options.timeout, self._options.deadline, NEVER if enclosing == -NEVER else enclosing)
         engine.set_deadline(min(candidates), now)
         return self
 
@@ -242,6 +242,8 @@ class ToolBatch:
         tools = self._options.tools
         if tools is None:
             raise InvalidInputError("start_all() needs the batch or its session to be made with tools=...")
+        if self._here().result is not None and not self.calls:
+            return  # no calls, or all were answered on entering (P6), which closed the batch: nothing is left to start
         engine = self._open()
         todo: list[tuple[Execution, Work | None]] = []  # all of it is looked at before anything is started
         for execution in engine.executions.values():

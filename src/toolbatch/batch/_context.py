@@ -93,16 +93,13 @@ class CallContext:
         """A key to pass on to the service that does the work: 64 hexadecimal characters (B22).
 
         It is the same for the same run, call id, tool and arguments: over retries, timeouts and a resume. Without a
-        `run_id` the run is this batch or session, so a resumed process has another key: give one for payments.
+        `run_id` the run is this batch or session, so a resumed process has another key: give one for payments. Read it
+        before changing arguments that were announced as a dict: it is of the arguments as they are when it is first read.
         """
         execution = self._execution
-        call = execution.call
-        try:
-            arguments = encode({name: call.arguments[name] for name in sorted(call.arguments)})
-        except ValueError:  # arguments that the host itself made of something else than JSON
-            arguments = repr(sorted(call.arguments.items()))
-        identity = encode([execution.engine.scope, call.id, call.name, arguments])
-        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+        if execution.key is None:
+            execution.key = _key(execution.call, execution.engine.scope)
+        return execution.key
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -124,9 +121,23 @@ class CallContext:
     def report_failure(self, message: str, code: str | None = None) -> None:
         """Say that this execution failed, though the tool will return a value of its own (O4).
 
-        The model reads the value; the outcome says `failed`. It concerns this call only.
+        The model reads the value; the outcome says `failed`. It concerns this call only, and after its outcome it does
+        nothing.
         """
-        self._execution.failure = CallProblem(code or "tool_error", message)
+        if self._execution.settlement is None:  # after its outcome it would contradict what was told of it
+            self._execution.failure = CallProblem(code or "tool_error", message)
 
     def __repr__(self) -> str:
         return f"<CallContext of {self.call_id} ({self.name})>"
+
+
+def _key(call: ToolCall, scope: str) -> str:
+    given = call.arguments
+    if call.raw_arguments is not None:  # read again, since the tool may have changed what it was handed
+        given = ToolCall(call.id, call.name, call.raw_arguments).arguments
+    try:
+        arguments = encode({name: given[name] for name in sorted(given)})
+    except ValueError:  # arguments that the host itself made of something else than JSON
+        arguments = repr(sorted(given.items()))
+    identity = encode([scope, call.id, call.name, arguments])
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()

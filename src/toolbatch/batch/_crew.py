@@ -55,6 +55,7 @@ class Crew:
             execution.task = self.loop.create_task(drive, name=execution.call.id, context=context)
         except BaseException:
             drive.close()
+            execution.dispose()
             self.ended(execution)
             raise
 
@@ -109,14 +110,16 @@ class Crew:
         if self.is_idle or seconds <= 0:
             return
         # A cancelled anyio scope would cancel this await anew at every turn of the loop.
+        end = self.loop.time() + seconds
         with anyio.CancelScope(shield=True):
-            self._idle = self.loop.create_future()
-            timer = self.loop.call_later(seconds, self._stop_waiting)
-            try:
-                await self._idle
-            finally:
-                timer.cancel()
-                self._idle = None
+            while not self.is_idle and self.loop.time() < end:  # again, since what ended may have begun an observer
+                self._idle = self.loop.create_future()
+                timer = self.loop.call_at(end, self._stop_waiting)
+                try:
+                    await self._idle
+                finally:
+                    timer.cancel()
+                    self._idle = None
 
     def hand_over(self, other: "Crew") -> None:
         """Make another crew answer for all that still runs; if that has closed, it is let go."""

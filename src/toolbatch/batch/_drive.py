@@ -157,9 +157,13 @@ def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
         try:
             value = context.run(_call, execution, work)
         except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
-            engine.in_loop(engine.raised, execution, error)
+            told = engine.in_loop(engine.raised, execution, error)
         else:
-            engine.in_loop(engine.returned_from_thread, execution, value, context)
+            told = engine.in_loop(engine.returned_from_thread, execution, value, context)
+            if not told:
+                discard(value)
+        if not told:
+            engine.crew.ended(execution)  # at least it is not counted as running any more
 
     return Job(run)
 

@@ -152,7 +152,9 @@ class Engine:
                 waiter.set_result(None)
         self._waiters.clear()
         self._wake_quiet()
-        if self._unaccounted and not self.loop.is_closed():
+        if self.options.on_outcome is not None:
+            self.settle_accounts()  # observers are told by the time the caller can see it (O3)
+        elif self._unaccounted and not self.loop.is_closed():
             self.loop.call_soon(self.settle_accounts)
 
     def settle_accounts(self) -> None:
@@ -236,7 +238,11 @@ class Engine:
         if work.kind is Kind.THREAD:
             self._clock_offset = self.loop.time() - time.monotonic()
             self._unentered.add(execution)
-            self.crew.launch_thread(execution, thread_job(self, execution, work))
+            try:
+                self.crew.launch_thread(execution, thread_job(self, execution, work))
+            except RuntimeError as error:  # the system has no thread left
+                self._unentered.discard(execution)
+                self.loop.call_soon(self.raised, execution, error)
             return
         if work.kind is Kind.AWAITABLE:
             execution.work = work  # so that what is never awaited can be closed
@@ -400,8 +406,8 @@ class Engine:
     def restore(self, withdrawn: list[Execution]) -> None:
         """Undo what `ascertain` withdrew, where the close was refused."""
         for execution in withdrawn:
-            if execution.job is not None:
-                execution.job.restore()
+            if execution.job is not None and execution.settlement is None and self.result is None:
+                execution.job.restore()  # unless the caller's code, which refused the close, closed it on its way (C14)
 
     def _note_entered(self, execution: Execution) -> None:
         if execution in self._unentered:
@@ -486,15 +492,17 @@ class Engine:
 
     # -- threads -----------------------------------------------------------------------------------------------------
 
-    def in_loop(self, fn: Callable[..., None], /, *args: Any) -> None:
-        """Call `fn` in the loop's thread: now if this is it, else soon; never, if the loop has gone."""
+    def in_loop(self, fn: Callable[..., None], /, *args: Any) -> bool:
+        """Call `fn` in the loop's thread: now if this is it, else soon; never, and say False, if the loop has gone."""
         if self.is_running_here():
             fn(*args)
-            return
+            return True
         try:
             self.loop.call_soon_threadsafe(fn, *args)
         except RuntimeError:
             logger.warning("a tool's report came after its event loop was closed; it is lost")
+            return False
+        return True
 
     def is_running_here(self) -> bool:
         """Whether this is the thread of the loop that the batch was entered in."""

@@ -59,6 +59,7 @@ class Execution:
     crew: "Crew | None" = None  # who owns the running code: the batch's, then perhaps the session's
     work: "Work | None" = None  # what it will run, while that can still be closed unrun
     task: "Task[None] | None" = None
+    key: str | None = None  # for idempotency, once it was asked for
     job: "Job | None" = None  # the thread's side, for a sync function
     cancel_event: "Event | None" = None
     timeout = NEVER  # seconds that its code may take

@@ -1,5 +1,6 @@
 """What outlives a batch: one closure, the audit channel, counters, late notes (B8). A session has one; so has a lone batch."""
 
+import asyncio
 import inspect
 import logging
 import secrets
@@ -187,5 +188,9 @@ def _count(engine: "Engine", counters: defaultdict[str, ToolCounters]) -> None:
 async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:
     try:
         await told
-    except Exception:
+    except asyncio.CancelledError:
+        raise
+    except (KeyboardInterrupt, SystemExit) as error:
+        asyncio.get_running_loop().call_soon(throw, error)
+    except BaseException:
         logger.exception("an observer failed on the outcome of call %s", outcome.call_id)

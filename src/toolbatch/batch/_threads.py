@@ -22,13 +22,14 @@ class Job:
     after which it will never run. `list.pop` is atomic, so exactly one of them has it (B5).
     """
 
-    __slots__ = ("_run", "_ticket", "is_withdrawn", "let_go")
+    __slots__ = ("_run", "_ticket", "is_withdrawn", "let_go", "over")
 
     def __init__(self, run: Callable[[], None]) -> None:
         self._run = run
         self._ticket = [None]
         self.is_withdrawn = False
         self.let_go = False
+        self.over = False  # its thread serves others again, whoever has heard of it
 
     def withdraw(self) -> bool:
         """Make sure that the function will never run; False says that it was entered already."""
@@ -84,15 +85,24 @@ class WorkerThreads:
         return {"serving": self._serving, "idle": self._idle, "let_go": self._hung}
 
     def submit(self, job: Job) -> None:
-        """Run a job as soon as a thread is free."""
+        """Run a job as soon as a thread is free.
+
+        Raises:
+            RuntimeError: The system makes no thread, and there is none. The job will not run.
+        """
         with self._changed:
             self._waiting.append(job)
-            self._hire()
+            try:
+                self._hire()
+            except RuntimeError:
+                if not self._serving:
+                    self._waiting.remove(job)
+                    raise
 
     def let_go(self, job: Job) -> None:
         """Give up a job that runs and doesn't end: its thread ends with it, and another takes its place."""
         with self._changed:
-            if job.let_go or self._hung >= self._max_let_go:
+            if job.let_go or job.over or self._hung >= self._max_let_go:
                 return
             job.let_go = True
             self._hung += 1
@@ -103,13 +113,14 @@ class WorkerThreads:
         if self._idle >= len(self._waiting):
             self._changed.notify()
         elif self._serving < self._max_threads:
-            self._serving += 1
             threading.Thread(target=self._serve, name="toolbatch-tool", daemon=True).start()
+            self._serving += 1
 
     def _serve(self) -> None:
         while (job := self._next()) is not None:
             job.run_once()
             with self._changed:
+                job.over = True
                 if job.let_go:
                     self._hung -= 1
                     return

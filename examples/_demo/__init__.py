@@ -1,0 +1,1 @@
+"""What `examples/demo.py` is made of: tools, the three clients, the model's lines, and the screen."""
