@@ -324,7 +324,7 @@ def test_errors_leave_the_list_as_it_was(lane: Lane) -> None:
     messages: list[Any] = [USER]
     bad: list[tuple[Any, Any, type[ToolbatchError], str]] = [
         (response, open_batch.snapshot(), InvalidInputError, "close or seal"),
-        (response, None, InvalidTypeError, "Snapshot"),
+        (response, None, InvalidInputError, "no snapshot"),
         (None, settled(calls), InvalidTypeError, "response must be"),
         (response, settled(calls[:1]), InvalidInputError, r"answers \['a \(lookup\)'\].*announces .*'b \(lookup\)'"),
         (response, settled([*calls, ToolCall("c", "f")]), InvalidInputError, r"'c \(f\)'"),
@@ -381,3 +381,39 @@ class SimpleSlots:
 
     __slots__ = ()
     type = "reasoning"
+
+
+@pytest.mark.parametrize(
+    ("lane", "response"),
+    [
+        (openai_chat, {"role": "assistant", "content": "Hello."}),
+        (
+            openai_responses,
+            [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}],
+        ),
+        (anthropic, {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}),
+    ],
+)
+def test_a_response_without_calls_needs_no_snapshot(lane: Any, response: Any) -> None:
+    """The last turn of a conversation has no calls, and nothing to be answered from; its message is appended."""
+    messages: list[Any] = []
+    lane.extend(messages, response)
+    assert [message["role"] for message in messages] == ["assistant"]
+
+
+@pytest.mark.parametrize("lane", [openai_chat, openai_responses, anthropic])
+def test_calls_without_a_snapshot_are_refused(lane: Any) -> None:
+    """A batch that was never closed has no result; extending from it says what to do, and appends nothing."""
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    response: Any = {
+        openai_chat: {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        },
+        openai_responses: [call],
+        anthropic: {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+    }[lane]
+    messages: list[Any] = []
+    with pytest.raises(InvalidInputError, match="no snapshot"):
+        lane.extend(messages, response, None)
+    assert messages == []

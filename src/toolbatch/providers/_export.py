@@ -74,18 +74,25 @@ def exported(snapshot: Snapshot) -> list[tuple[ToolCall, str, bool]]:
     ]
 
 
-def answers(calls: Sequence[ToolCall], snapshot: Snapshot) -> list[Answer]:
+def answers(calls: Sequence[ToolCall], snapshot: Snapshot | None) -> list[Answer]:
     """Return the outcome of each of the response's calls, in the response's order.
 
     Args:
         calls: What the response announces.
-        snapshot: The closed snapshot of the batch that those calls made.
+        snapshot: The closed snapshot of the batch that those calls made; `None` where there are no calls.
 
     Raises:
         InvalidTypeError: The snapshot was not made here (C15).
-        InvalidInputError: It is open, or it is not a snapshot of exactly these calls. An id alone does not tell: some
+        InvalidInputError: It is open, or missing, or it is not a snapshot of exactly these calls. An id alone does not tell: some
             gateways count from `call_0` in every turn (FIELD 49), so the names must agree too.
     """
+    if snapshot is None:
+        if calls:
+            raise InvalidInputError(
+                f"the response announces {_listed(calls)}, and there is no snapshot to answer them from: run a batch of its "
+                "calls, and leave it, first"
+            )
+        return []
     texts = {call.id: (text, failed) for call, text, failed in exported(snapshot)}
     rows: dict[str, CallSnapshot] = {row.id: row for row in snapshot.calls}
     announced = {call.id: call.name for call in calls}
@@ -94,7 +101,12 @@ def answers(calls: Sequence[ToolCall], snapshot: Snapshot) -> list[Answer]:
             f"the snapshot is of another response: it answers {_listed(rows.values())}, "
             f"the response announces {_listed(calls)}; the calls must come from this lane's calls(response)"
         )
-    return [Answer(call, *texts[call.id], rows[call.id].started or rows[call.id].state == "success") for call in calls]
+    return [Answer(call, *texts[call.id], _surely_ran(rows[call.id])) for call in calls]
+
+
+def _surely_ran(row: CallSnapshot) -> bool:
+    # A reported failure may be a host's own word for a tool that there isn't.
+    return row.state == "success" or (type(row.settlement) is Closed and row.started)
 
 
 def _listed(calls: Iterable[ToolCall | CallSnapshot]) -> str:

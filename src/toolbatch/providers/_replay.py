@@ -27,7 +27,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def arguments_text(arguments: object) -> str:
-    r"""Return arguments as the text of a JSON object, for lanes that carry text (LANES.md 14.3).
+    r"""Return arguments as the text of a JSON object, for lanes that carry text.
 
     The provider's text stays as it is, to the byte, where it is an object's. No text, which means no arguments (T5),
     becomes `{}`, since some servers refuse `""` on replay. All else becomes `{"INVALID_JSON": "<the text>"}`, so that

@@ -4,7 +4,7 @@
     async with ToolBatch(calls, tools=tools) as batch: ...
     anthropic.extend(messages, response, batch.result)
 
-Shapes: `anthropic/types/*`; the rules and error texts of the endpoint: LANES.md 3. Two things are the request's and not
+Shapes: `anthropic/types/*`. Two things are the request's and not
 the turn's, so the caller sends them: `container.id` where code on the server waits for its calls, and the tools.
 """
 
@@ -27,7 +27,7 @@ _IDS: Final = IdRule(alphabet=re.compile(r"[a-zA-Z0-9_-]+"))  # "String should m
 _MAX_NAME: Final = 128
 _PAUSED: Final = ("pause_turn", "compaction")  # the turn is resent as it is and goes on; nothing is run or answered
 # Only `tool_use` asks for tools to be run (the SDK's own runner: `lib/tools/_beta_runner.py`). A turn that ends otherwise
-# can have calls in it all the same, cut off or called off, and the SDK makes a cut one look whole (LANES.md 3).
+# can have calls in it all the same, cut off or called off, and the SDK makes a cut one look whole.
 _CUT_OFF: Final[dict[str, CallProblem]] = {
     "max_tokens": TOKEN_LIMIT,
     "model_context_window_exceeded": cut_off(
@@ -90,7 +90,7 @@ def message(snapshot: Snapshot) -> dict[str, Any]:
     return {"role": "user", "content": results(snapshot)}
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot) -> None:
+def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
     """Append the assistant's message and the user message with its results to `messages`, and nothing else (P2).
 
     Blocks go back as they came, in their order, thinking and hosted ones to the byte. Left out are blank text blocks, which
@@ -101,11 +101,11 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot) -> None:
     Args:
         messages: The conversation, of dicts or the SDK's objects. It is read for ids; what is in it is not changed.
         response: As in `calls`.
-        snapshot: The closed snapshot of the batch made of that response's calls.
+        snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, or is of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)

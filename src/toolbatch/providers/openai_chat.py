@@ -4,7 +4,7 @@
     async with ToolBatch(calls, tools=tools) as batch: ...
     openai_chat.extend(messages, completion, batch.result)
 
-Shapes: `openai/types/chat/*`; the rules and error texts of the endpoint: LANES.md 1. This lane has no error mark, so a
+Shapes: `openai/types/chat/*`. This lane has no error mark, so a
 failure shows in its text alone (P4).
 """
 
@@ -22,7 +22,7 @@ from ._replay import arguments_text, replay_name
 __all__ = ["calls", "extend", "notes", "results"]
 
 _LANE: Final = "openai_chat"
-_IDS: Final = IdRule(max_chars=40)  # "Expected a string with maximum length 40" (LANES.md 1)
+_IDS: Final = IdRule(max_chars=40)  # "Expected a string with maximum length 40"
 _MAX_NAME: Final = 64
 # `max_tokens`, `error` and their like are no values of OpenAI's: servers behind a gateway send them through.
 _CUT_OFF: Final[dict[object, CallProblem]] = {
@@ -66,21 +66,21 @@ def results(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [_result(call, call.wire_id or call.id, call.name, text) for call, text, _ in exported(snapshot)]
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot) -> None:
+def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
     """Append the assistant message and its results to `messages`, in place, and nothing else (P2).
 
     The message has what the endpoint takes back: `content`, `refusal`, `audio` (its id), `name` and the calls. Ids that
     the endpoint would refuse are ours on both sides. Arguments that are no JSON object become one, `{"INVALID_JSON":
-    text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise (LANES.md 14.3).
+    text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
         messages: The conversation. What is in it is neither read nor changed.
         response: As in `calls`.
-        snapshot: The closed snapshot of the batch made of that response's calls.
+        snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, or is of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)

@@ -4,7 +4,7 @@
     async with ToolBatch(calls, tools=tools) as batch: ...
     openai_responses.extend(items, response, batch.result)   # or send results(snapshot) with previous_response_id
 
-Shapes: `openai/types/responses/*`; the rules and error texts of the endpoint: LANES.md 2. This lane has no error mark
+Shapes: `openai/types/responses/*`. This lane has no error mark
 (`status` is none), so a failure shows in its text alone (P4).
 
 Calls are `function_call` and `custom_tool_call`. Items whose answer is not text (`computer_call`, `shell_call`,
@@ -25,7 +25,7 @@ from ._replay import arguments_text, replay_name
 __all__ = ["calls", "extend", "notes", "results"]
 
 _LANE: Final = "openai_responses"
-_IDS: Final = IdRule(max_chars=64)  # of `call_id` and `id` alike (LANES.md 2)
+_IDS: Final = IdRule(max_chars=64)  # of `call_id` and `id` alike
 _MAX_NAME: Final = 64
 _OUTPUTS: Final = {"function": "function_call_output", "custom": "custom_tool_call_output"}
 _ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc"}  # "Expected an ID that begins with 'fc'"
@@ -81,21 +81,21 @@ def results(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [_result(call, call.wire_id or call.id, text) for call, text, _ in exported(snapshot)]
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot) -> None:
+def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
     """Append the response's output items, then one output a call, to the input list `messages`, and nothing else (P2).
 
     Every item goes back as it came, in its place: a reasoning item without the item that it led to is refused. Ids that
     the endpoint would refuse are ours on both sides. Arguments that are no JSON object become one, `{"INVALID_JSON":
-    text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise (LANES.md 14.3).
+    text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
         messages: The input items so far. What is in it is neither read nor changed.
         response: As in `calls`.
-        snapshot: The closed snapshot of the batch made of that response's calls.
+        snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, or is of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)
@@ -161,7 +161,7 @@ def _result(call: ToolCall, call_id: str, text: str) -> dict[str, Any]:
     if call.echo:
         caller = call.echo.get(_LANE, {}).get("caller")
         if isinstance(caller, Mapping) and caller.get("type") == "program":
-            item["caller"] = dict(caller)  # must match the call's (LANES.md 2); the model's own calls may leave it out
+            item["caller"] = dict(caller)  # must match the call's; the model's own calls may leave it out
     return item
 
 
