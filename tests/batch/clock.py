@@ -10,6 +10,8 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from tests.batch.kit import release_all
+
 from toolbatch.batch import let_go_count
 
 __all__ = ["START", "ClockLoop", "now", "run", "turned"]
@@ -81,7 +83,11 @@ def run(main: Coroutine[Any, Any, T], loop: ClockLoop | None = None, *, may_leav
         used = runner.get_loop()
         let_go_before = let_go_count()  # by a test that failed
         assert isinstance(used, ClockLoop)
-        result = runner.run(main)
+        try:
+            result = runner.run(main)
+        except BaseException:
+            release_all()
+            raise
         if not may_leave:
             assert not asyncio.all_tasks(used), f"tasks left behind: {asyncio.all_tasks(used)}"
             assert let_go_count() == let_go_before, "executions were let go and have not ended"
@@ -102,4 +108,4 @@ def turned(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 def now() -> float:
     """Return the time of the running loop's clock, from 0 at the loop's making on a `ClockLoop`."""
     loop = asyncio.get_running_loop()
-    return loop.time() - (START if isinstance(loop, ClockLoop) else 0.0)
+    return round(loop.time() - (START if isinstance(loop, ClockLoop) else 0.0), 6)

@@ -1,9 +1,11 @@
 """What the tests of the shell share: calls, tools of every temper, and short ways to look at what came out."""
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Mapping
-from typing import Any, NoReturn
+import weakref
+from collections.abc import Coroutine, Mapping
+from typing import Any, ClassVar, NoReturn
 
 from toolbatch import Snapshot, ToolBatch, ToolCall, ToolSession
 from toolbatch.core import Closed, Settlement, encode
@@ -44,7 +46,10 @@ class Stubborn:
         turns: How often it was woken.
     """
 
+    living: ClassVar["weakref.WeakSet[Stubborn]"] = weakref.WeakSet()
+
     def __init__(self, value: Any = "stubborn") -> None:
+        self.living.add(self)
         self.value = value
         self.cancels = 0
         self.turns = 0
@@ -67,7 +72,10 @@ class Stubborn:
 class Hung:
     """A tool in a thread that waits until it is released."""
 
+    living: ClassVar["weakref.WeakSet[Hung]"] = weakref.WeakSet()
+
     def __init__(self, value: Any = "hung") -> None:
+        self.living.add(self)
         self.value = value
         self.entered = threading.Event()
         self.release = threading.Event()
@@ -82,6 +90,27 @@ class Hung:
     def wait_entered(self) -> None:
         """Block until the thread runs the tool's code."""
         assert self.entered.wait(20), "the tool's thread never came"
+
+
+def release_all() -> None:
+    """Let every tool end that a failed test did not release."""
+    for stubborn in Stubborn.living:
+        stubborn.release.set()
+    for hung in Hung.living:
+        hung.release.set()
+
+
+def is_closed(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    """Whether a coroutine has ended or was closed."""
+    return inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+
+
+async def breathe() -> None:
+    """Let other threads run for a moment, on a jumping clock too."""
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+    threading.Thread(target=loop.call_soon_threadsafe, args=(woken.set_result, None)).start()
+    await woken
 
 
 async def turn(times: int = 1) -> None:
@@ -149,6 +178,11 @@ def check_batch(batch: ToolBatch, ids: list[str]) -> Snapshot:
         assert state != "not_started" or not outcome.started, (call, outcome)
         assert (outcome.status == "succeeded") <= (call.state == "success")
     return snapshot
+
+
+def completion(batch: ToolBatch, call_id: str) -> str:
+    """Where a call's code is, as far as is known now."""
+    return batch.outcomes[call_id].completion
 
 
 def totals(holder: ToolBatch | ToolSession) -> Mapping[str, int]:

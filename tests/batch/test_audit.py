@@ -6,16 +6,16 @@ import time
 from typing import Any
 
 import pytest
-
 from tests.batch.clock import turned
 from tests.batch.kit import Stubborn, calls, forever, instant, turn
+
 from toolbatch import AuditChannel, InvalidInputError, InvalidTypeError, StaleResult, ToolBatch, ToolSession
 
 
 def stale(n: int) -> StaleResult:
     """A late result."""
     return StaleResult(
-        call_id=f"c{n}", name="t", generation=1, execution_id=f"e{n}", reason="run_closed", observed_status="success",
+        call_id=f"c{n}", name="t", generation=1, execution_id=f"e{n}", reason="run_closed", answered_as="timeout", observed_status="success",
         exception_type=None, started_at=1.0, closed_at=2.0, settled_at=3.0, late_by=1.0,
     )  # fmt: skip
 

@@ -5,18 +5,17 @@ import gc
 import logging
 import math
 import threading
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
-
 from tests.batch.clock import now, turned
 from tests.batch.kit import (
     Hung,
     Stubborn,
     after,
     boom,
+    breathe,
     calls,
     check_batch,
     code,
@@ -25,11 +24,21 @@ from tests.batch.kit import (
     effects,
     forever,
     instant,
+    is_closed,
     message,
     result_of,
     turn,
 )
-from toolbatch import BatchClosedError, BatchStateError, InvalidInputError, InvalidTypeError, Limits, ToolBatch, ToolCall
+
+from toolbatch import (
+    BatchClosedError,
+    BatchStateError,
+    InvalidInputError,
+    InvalidTypeError,
+    Limits,
+    ToolBatch,
+    ToolCall,
+)
 from toolbatch import WrongThreadError as WrongThread
 from toolbatch.batch import let_go_count
 
@@ -96,7 +105,7 @@ async def test_snapshot_waits_for_nothing_but_outcomes() -> None:
     stubborn.release.set()
     hung.release.set()
     while let_go_count():
-        await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+        await breathe()
 
 
 @turned
@@ -324,10 +333,18 @@ async def test_start_all(nothing_left: None) -> None:
     assert effects(snapshot, "c") == "not_started"
 
 
+async def test_start_all_with_nothing_to_start(nothing_left: None) -> None:
+    """A turn without calls, or whose calls were all answered on entering, does not make `start_all` raise (P6)."""
+    for announced in ([], [ToolCall("a", "t", "{broken")]):
+        async with ToolBatch(announced, tools={"t": instant}) as batch:
+            batch.start_all()
+            assert len((await batch.snapshot()).calls) == len(announced)
+
+
 @turned
 async def test_what_a_tool_sees_was_fixed_at_its_start() -> None:
     """A queued call runs the function, and gets the arguments, that were there when it was started (O7)."""
-    tools: dict[str, Callable[..., Any]] = {"tool_a": after, "t": lambda **arguments: ["old", arguments]}
+    tools: dict[str, Any] = {"tool_a": after, "t": lambda **arguments: ["old", arguments]}
     announced = [ToolCall("a", "tool_a", {"seconds": 5}), ToolCall("b", "t", {"x": 1})]
     async with ToolBatch(announced, tools=tools, max_concurrency=1) as batch:
         batch.start_all()
@@ -368,10 +385,13 @@ async def test_repr() -> None:
 
 # -- held wrong ---------------------------------------------------------------------------------------------------------
 
+SECONDS = ("timeout", "call_timeout", "teardown_timeout")
+NO_NUMBERS: list[Any] = [True, "1", []]
 OPTIONS: list[tuple[str, Any, str]] = [
-    *((name, value, "number") for name in ("timeout", "call_timeout", "teardown_timeout") for value in (True, "1", [])),
-    *((name, value, "at least 0") for name in ("timeout", "call_timeout", "teardown_timeout") for value in (-1, -0.5, math.nan)),
-    *(("timeout", value, "number") for value in (Decimal(1), 1j)),
+    *((name, value, "number") for name in SECONDS for value in NO_NUMBERS),
+    *((name, value, "at least 0") for name in SECONDS for value in (-1, -0.5, math.nan)),
+    ("timeout", Decimal(1), "number"),
+    ("timeout", 1j, "number"),
     ("teardown_timeout", None, "number"),
     ("deadline", True, "time"),
     ("deadline", math.nan, "time"),
@@ -471,7 +491,7 @@ async def test_a_bad_start_changes_nothing() -> None:
             with pytest.raises((InvalidInputError, InvalidTypeError), match=text):
                 batch.start(*args, **options)
         assert batch.outcomes == {}
-        assert all(item.cr_frame is None for item in made)
+        assert all(map(is_closed, made))
         batch.start("a", forever)
         await turn(2)
         with pytest.raises(InvalidInputError, match="'a' was started before"):
@@ -482,7 +502,15 @@ async def test_a_bad_start_changes_nothing() -> None:
         for call_id, code_given in (("x", None), (5, None), (None, None), ("a", ""), ("a", "c" * 200)):
             with pytest.raises((InvalidInputError, InvalidTypeError)):
                 batch.cancel(call_id, None, code_given)  # type: ignore[arg-type]
-        for close in (("done",), ("success",), ("error", ""), ("error", "c" * 200), ("error", None, None, "maybe"), (None,), (5,)):
+        for close in (
+            ("done",),
+            ("success",),
+            ("error", ""),
+            ("error", "c" * 200),
+            ("error", None, None, "maybe"),
+            (None,),
+            (5,),
+        ):
             with pytest.raises((InvalidInputError, InvalidTypeError)):
                 batch.close(*close)
         assert batch.result is None
@@ -494,15 +522,16 @@ async def test_a_bad_start_changes_nothing() -> None:
         with pytest.raises(InvalidInputError, match="'x'"):
             batch.cancel("x")
     assert codes(result_of(batch)) == {"a": "cancelled", "b": "success"}
-    for late in (lambda: batch.start("a", coroutine()), lambda: batch.start("x", coroutine()), lambda: batch.start(5, instant)):  # type: ignore[arg-type]
+    late_ids: list[Any] = ["a", "x", 5]
+    for call_id in late_ids:
         with pytest.raises(BatchClosedError, match="no more work"):
-            late()
+            batch.start(call_id, coroutine())
+    with_tools = await _left_with_tools()
     with pytest.raises(BatchClosedError):
-        ToolBatch.start_all(_with_tools := await _left_with_tools())
-    assert _with_tools.result is not None
+        with_tools.start_all()
     assert await batch.snapshot() is batch.result
     assert batch.close() is batch.result
-    assert all(item.cr_frame is None for item in made)
+    assert all(map(is_closed, made))
     gc.collect()
 
 
@@ -550,7 +579,7 @@ async def test_before_entering() -> None:
         await batch.snapshot()
     with pytest.raises(BatchStateError):
         await batch.__aexit__(None, None, None)
-    assert coroutine.cr_frame is None
+    assert is_closed(coroutine)
     assert batch.result is None
     async with batch:
         batch.start("a", instant)

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import anyio
 import pytest
-
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Stubborn,
@@ -19,6 +18,7 @@ from tests.batch.kit import (
     check_batch,
     code,
     codes,
+    completion,
     effects,
     forever,
     instant,
@@ -26,6 +26,7 @@ from tests.batch.kit import (
     totals,
     turn,
 )
+
 from toolbatch import ExecutionOutcome, ToolBatch, ToolSession
 from toolbatch.batch import let_go_count
 
@@ -256,7 +257,7 @@ async def test_cancelled_twice_while_tools_wind_down() -> None:
     stubborn.release.set()
     await turn(3)
     assert let_go_count() == 0
-    assert batch.outcomes["a"].completion == "settled"
+    assert completion(batch, "a") == "settled"
     assert stubborn.cancels == 1
 
 
@@ -266,11 +267,10 @@ async def test_the_session_is_cancelled_while_it_exits() -> None:
     stubborn = Stubborn()
 
     async def host() -> None:
-        async with ToolSession(teardown_timeout=3600) as session:
-            async with session.batch(calls("a")) as batch:
-                batch.start("a", stubborn)
-                await turn(2)
-                batch.close()
+        async with ToolSession(teardown_timeout=3600) as session, session.batch(calls("a")) as batch:
+            batch.start("a", stubborn)
+            await turn(2)
+            batch.close()
 
     task = asyncio.ensure_future(host())
     await turn(8)
@@ -425,6 +425,7 @@ async def test_an_async_generator_is_closed() -> None:
     assert let_go_count() == 0
 
 
+@turned
 async def test_an_async_generator_is_closed_before_its_calls_are_entered() -> None:
     """A stream whose client left at once has calls that were not started, and their code never runs (B5, B18)."""
     batch, seen = ToolBatch(calls("a", "b")), list[Any]()

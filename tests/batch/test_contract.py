@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
-
 from tests.batch.clock import now, turned
-from tests.batch.kit import Hung, Stubborn, calls, check_batch, code, effects, end, forever, instant, turn
+from tests.batch.kit import Hung, Stubborn, breathe, calls, check_batch, code, effects, end, forever, instant, turn
+
 from toolbatch import Snapshot, ToolBatch, ToolSession
 from toolbatch.batch import _crew, _threads
 
@@ -93,6 +93,8 @@ class Stage:
                 self.hung.wait_entered()
             case "settled":
                 batch.start("x", instant)
+            case _:
+                raise AssertionError(self.state)
         await turn(3)
 
     async def clean_up(self) -> None:
@@ -101,7 +103,7 @@ class Stage:
         if self.state in {"thread_running", "swallowing"}:
             self.hung.release.set()
             while self.batch.outcomes["x"].completion != "settled":
-                await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+                await breathe()
 
 
 @pytest.fixture

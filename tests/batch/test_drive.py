@@ -5,12 +5,12 @@ import contextlib
 import contextvars
 import functools
 import gc
+import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any
 
 import pytest
-
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Hung,
@@ -19,13 +19,16 @@ from tests.batch.kit import (
     check_batch,
     code,
     codes,
+    completion,
     content,
     end,
     forever,
+    is_closed,
     message,
     result_of,
     turn,
 )
+
 from toolbatch import BatchClosedError, Limits, ToolBatch, ToolSession, current_call
 from toolbatch.batch import let_go_count
 
@@ -317,8 +320,8 @@ async def test_a_value_that_ends_its_own_call(in_thread: bool, nothing_left: Non
             return Dumps(do)
 
         async with ToolBatch(calls("a", "b")) as batch:
-            batch.start("a", value if in_thread else async_value)
             batch.start("b", sibling)
+            batch.start("a", value if in_thread else async_value)
             while "a" not in batch.outcomes:
                 await turn()
             gate.set()
@@ -367,7 +370,7 @@ async def test_a_coroutine_that_is_never_run_is_closed() -> None:
         batch.start("a", coroutine())
         batch.cancel("a")
         await turn(2)
-    assert [item.cr_frame for item in made] == [None] * 6, "each is closed"
+    assert [is_closed(item) for item in made] == [True] * 6
     gc.collect()
 
 
@@ -485,7 +488,8 @@ async def test_a_tool_that_cancels_its_siblings_and_itself() -> None:
 @turned
 async def test_a_tool_that_starts_calls() -> None:
     """A tool may start calls of its own batch while it is open; from a closed batch it can't reach back in (B15, FIELD 38)."""
-    ran, refused = [], []
+    ran: list[bool] = []
+    refused: list[str] = []
 
     async def starts() -> str:
         batch.start("b", add, 1)
@@ -507,13 +511,12 @@ async def test_a_tool_that_starts_calls() -> None:
     async with ToolBatch(calls("a", "b")) as batch:
         batch.start("a", starts)
     assert codes(result_of(batch)) == {"a": "success", "b": "success"}
-    async with ToolSession() as session:
-        async with session.batch(calls("a", "c")) as batch:
-            batch.start("a", late_starter)
-            await turn(2)
-            async with session.batch(calls("a", "c")) as newer:
-                await turn(5)
-                newer.close()
+    async with ToolSession() as session, session.batch(calls("a", "c")) as batch:
+        batch.start("a", late_starter)
+        await turn(2)
+        async with session.batch(calls("a", "c")) as newer:
+            await turn(5)
+            newer.close()
     assert refused == ["a", "c"]
     assert ran == []
 
@@ -531,11 +534,10 @@ async def test_a_tool_that_supersedes_its_own_batch() -> None:
         return "late"
 
     seen: list[ToolBatch] = []
-    async with ToolSession() as session:
-        async with session.batch(calls("a", "b")) as batch:
-            batch.start("a", supersedes)
-            batch.start("b", forever)
-            snapshot = await batch.snapshot()
+    async with ToolSession() as session, session.batch(calls("a", "b")) as batch:
+        batch.start("a", supersedes)
+        batch.start("b", forever)
+        snapshot = await batch.snapshot()
     assert codes(snapshot) == {"a": "superseded", "b": "superseded"}
     assert codes(result_of(seen[0])) in ({"x": "request_aborted"}, {"x": "success"})
     assert [stale.call_id for stale in session.audit.drain()] == ["a"]
@@ -619,7 +621,7 @@ async def test_a_tool_that_swallows_in_its_thread() -> None:
     hung.release.set()
     await late.wait()
     assert let_go_count() == 0
-    assert batch.outcomes["a"].completion == "settled"
+    assert completion(batch, "a") == "settled"
     assert [stale.observed_status for stale in batch.audit.drain()] == ["success"]
 
 
@@ -670,6 +672,58 @@ async def test_context_variables(nothing_left: None) -> None:
             ending = ", then in a thread" if call_id[0] == "r" else ""
             assert content(snapshot, call_id) == f"user of {call_id}{ending}"
         assert user.get() == "the host"
+
+
+@pytest.mark.parametrize("returns", ["value", "coroutine"])
+def test_a_thread_that_ends_after_its_loop(returns: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The report of a thread that outlived its loop is lost, and said to be; nothing complains, nothing is counted on (B9)."""
+    hung = Hung()
+    ended = threading.Event()
+
+    class Watch(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            ended.set()
+
+    def tool() -> Any:
+        hung()
+        return add(1) if returns == "coroutine" else 5
+
+    async def main() -> None:
+        async with ToolBatch(calls("a"), timeout=1, teardown_timeout=0) as batch:
+            batch.start("a", tool)
+            hung.wait_entered()
+
+    run(main(), may_leave=True)
+    assert let_go_count() == 1
+    watch = Watch()
+    logging.getLogger("toolbatch").addHandler(watch)
+    try:
+        hung.release.set()
+        assert ended.wait(20)
+    finally:
+        logging.getLogger("toolbatch").removeHandler(watch)
+    for _ in range(2000):
+        if let_go_count() == 0:
+            break
+        threading.Event().wait(0.005)
+    assert let_go_count() == 0
+    assert "event loop was closed" in caplog.text
+    gc.collect()
+
+
+def test_starting_in_a_loop_that_was_closed() -> None:
+    """A batch whose loop is closed takes no call, and closes the coroutine that came with it (B9)."""
+    made = []
+
+    async def main() -> None:
+        made.append(ToolBatch(calls("a")))
+        await made[0].__aenter__()
+
+    run(main())
+    coroutine = add(1)
+    with pytest.raises(RuntimeError):
+        made[0].start("a", coroutine)
+    assert is_closed(coroutine)
 
 
 @turned

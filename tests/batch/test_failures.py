@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
-
 from tests.batch.clock import ClockLoop, turned
 from tests.batch.kit import Stubborn, calls, check_batch, code, codes, end, forever, instant, message, result_of, turn
+
 from toolbatch import ToolBatch, ToolError, ToolSession
 from toolbatch.batch._failures import read_failure
 
@@ -162,7 +162,9 @@ async def test_what_a_tool_raises_too_late(kind: str) -> None:
     if expected_code == "cancelled":
         assert late == [], "that it ended as cancelled after our cancellation is no news"
     else:
-        assert [(stale.observed_status, stale.exception_type) for stale in late] == [("error", type(stubborn.value).__name__)]
+        assert [(stale.observed_status, stale.exception_type) for stale in late] == [
+            ("error", type(stubborn.value).__name__)
+        ]
     assert batch.outcomes["a"].completion == "settled"
 
 
@@ -294,7 +296,9 @@ async def test_the_first_fatal_error_counts() -> None:
 @turned
 async def test_cancel_siblings() -> None:
     """With `cancel_siblings` the first failure cancels the others, each with its own honest outcome (B16)."""
-    async with ToolBatch(calls("ok", "bad", "runs", "queued", "never"), on_error="cancel_siblings", max_concurrency=3) as batch:
+    async with ToolBatch(
+        calls("ok", "bad", "runs", "queued", "never"), on_error="cancel_siblings", max_concurrency=3
+    ) as batch:
         batch.start("ok", instant)
         batch.start("runs", forever)
         batch.start("bad", raiser(lambda: ValueError("x"), in_thread=False))

@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from tests.batch.clock import now, run, turned
 from tests.batch.kit import (
     Stubborn,
@@ -18,12 +17,24 @@ from tests.batch.kit import (
     effects,
     forever,
     instant,
+    is_closed,
     result_of,
     totals,
     turn,
 )
-from toolbatch import BatchClosedError, BatchStateError, InvalidInputError, InvalidTypeError, LateNote, Limits, StaleResult
-from toolbatch import ToolBatch, ToolCall, ToolSession
+
+from toolbatch import (
+    BatchClosedError,
+    BatchStateError,
+    InvalidInputError,
+    InvalidTypeError,
+    LateNote,
+    Limits,
+    StaleResult,
+    ToolBatch,
+    ToolCall,
+    ToolSession,
+)
 from toolbatch.batch import let_go_count
 
 
@@ -39,8 +50,8 @@ async def test_a_session_of_three_turns(nothing_left: None) -> None:
             assert batch.outcomes["a"].run_id == "run"
             assert batch.outcomes["a"].generation == generation
             assert batch.audit is session.audit
+            assert batch.counters == session.counters
         assert session.counters["tool_a"].to_dict()["succeeded"] == 3
-        assert batch.counters == session.counters
         assert session.running == 0
 
 
@@ -72,9 +83,8 @@ async def test_a_session_waits_no_longer_than_it_must() -> None:
         finally:
             await asyncio.sleep(7)
 
-    async with ToolSession(teardown_timeout=50) as session:
-        async with session.batch(calls("a"), timeout=10) as batch:
-            batch.start("a", cleans_up)
+    async with ToolSession(teardown_timeout=50) as session, session.batch(calls("a"), timeout=10) as batch:
+        batch.start("a", cleans_up)
     assert now() == 17
     assert batch.outcomes["a"].cancellation == "acknowledged"
     assert batch.outcomes["a"].completion == "settled"
@@ -99,7 +109,7 @@ async def test_a_newer_batch_supersedes_an_older_one() -> None:
                 coroutine = instant()
                 with pytest.raises(BatchClosedError):
                     old.start("c", coroutine)
-                assert coroutine.cr_frame is None
+                assert is_closed(coroutine)
                 answer = old.cancel("a")
                 assert not answer.accepted
                 assert answer.reason == "stale_generation"
@@ -114,16 +124,15 @@ async def test_a_newer_batch_supersedes_an_older_one() -> None:
 async def test_a_late_result_can_not_reach_a_newer_generation() -> None:
     """The same id in a newer generation is another call: the old one's late result goes to the audit (B7, FIELD 1, 49)."""
     stubborn = Stubborn("old value")
-    async with ToolSession() as session:
-        async with session.batch(calls("x")) as old:
-            old.start("x", stubborn)
-            await turn(2)
-            async with session.batch(calls("x")) as new:
-                new.start("x", after, 5, "new value")
-                stubborn.release.set()
-                await turn(3)
-                (stale,) = session.audit.drain()
-                assert new.result is None
+    async with ToolSession() as session, session.batch(calls("x")) as old:
+        old.start("x", stubborn)
+        await turn(2)
+        async with session.batch(calls("x")) as new:
+            new.start("x", after, 5, "new value")
+            stubborn.release.set()
+            await turn(3)
+            (stale,) = session.audit.drain()
+            assert new.result is None
     assert (stale.generation, stale.reason, stale.observed_status) == (1, "stale_generation", "success")
     assert stale.content is None
     assert content(result_of(new), "x") == "new value"

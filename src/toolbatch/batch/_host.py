@@ -119,6 +119,7 @@ class Host:
                 generation=generation,
                 execution_id=execution.id,
                 reason=reason,
+                answered_as=getattr(execution.settlement, "code", "success"),
                 observed_status=observed,
                 exception_type=None if execution.exception is None else type(execution.exception).__name__,
                 started_at=execution.started_wall,

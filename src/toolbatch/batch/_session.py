@@ -25,8 +25,9 @@ logger = logging.getLogger("toolbatch")
 class ToolSession:
     """Holds what outlives a batch: one closure, the audit channel, tools, limits, and tools that run on (B8).
 
-    A batch of a session never waits for tools that it cut off: the session owns them, and waits for them at its own exit.
-    A newer batch supersedes an older one that is still open.
+    One session serves one conversation: a newer batch supersedes an older one that is still open, so two users who shared a
+    session would cut each other off. A batch of a session never waits for tools that it cut off: the session owns them, and
+    waits for them at its own exit.
 
     Args:
         tools: Functions by tool name, for `start_all` of its batches.

@@ -27,8 +27,8 @@ class LoggingSink:
         """Log one record."""
         self._logger.log(
             self._level,
-            "late %s from %s (call %s, generation %d), %.3f s after its outcome: %s",
-            stale.observed_status, stale.name, stale.call_id, stale.generation, stale.late_by, stale.reason,
+            "late %s from %s (call %s, generation %d), %.3f s after it was answered as %s",
+            stale.observed_status, stale.name, stale.call_id, stale.generation, stale.late_by, stale.answered_as,
             extra={"stale_result": asdict(stale)},
         )  # fmt: skip
 

@@ -18,6 +18,7 @@ class StaleResult:
         generation: The batch that announced the call.
         execution_id: The execution, as in its `ExecutionOutcome`.
         reason: Why the report was refused: `duplicate_settlement`, `run_closed` or `stale_generation`.
+        answered_as: What the call was answered as: the code of its outcome, such as `timeout`, or `success`.
         observed_status: What the tool reported: `success`, `error` or `cancelled`.
         exception_type: The class name of what it raised, if it did.
         started_at: When its code was entered, in seconds since the epoch; `None` if it was not.
@@ -32,6 +33,7 @@ class StaleResult:
     generation: int
     execution_id: str
     reason: RejectionReason
+    answered_as: str
     observed_status: Literal["success", "error", "cancelled"]
     exception_type: str | None
     started_at: float | None
