@@ -1,0 +1,103 @@
+"""The first stage of a call: which tool, with which arguments, and how it may run. Nothing has been run after it (T3)."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+from toolbatch.core import CallProblem, InvalidTypeError, ToolCall, ToolError, preview
+
+from ._near import UNKNOWN, unknown_tool_message
+from ._reader import INVALID
+from ._tool import AnyTool, Judge, Tool
+
+__all__ = ["Prepared", "Refused", "prepare"]
+
+_MALFORMED = "malformed_arguments"
+_log = logging.getLogger("toolbatch.tools")
+
+
+class Prepared(NamedTuple):  # every call makes one, and a frozen dataclass takes six times as long
+    """A call that may run. All of it is fixed: what happens to the catalog from here on concerns later calls (O7).
+
+    Attributes:
+        call: The call.
+        tool: Its tool.
+        arguments: The validated arguments by parameter, detached from `call.arguments`.
+        args: Positional arguments of the tool's function.
+        kwargs: Named arguments of it.
+        is_parallel: Whether it may overlap with others (T8).
+        needs_approval: Whether a person must agree first (T7).
+    """
+
+    call: ToolCall
+    tool: AnyTool
+    arguments: Mapping[str, Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    is_parallel: bool
+    needs_approval: bool
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function to run, with `args` and `kwargs`."""
+        return self.tool.fn
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Refused:
+    """A call that can't run. It is answered with `problem`, as an error whose side effects are `not_started`.
+
+    Attributes:
+        call: The call.
+        tool: Its tool, where there is one of that name.
+        problem: Why: `unknown_tool`, `malformed_arguments`, `invalid_arguments`, or what the lane found (P6).
+    """
+
+    call: ToolCall
+    tool: AnyTool | None
+    problem: CallProblem
+
+
+def prepare(call: ToolCall, catalog: Mapping[str, AnyTool]) -> Prepared | Refused:
+    """Resolve, validate and classify a call. The arguments were parsed once, when the call was read (T5).
+
+    Args:
+        call: The call.
+        catalog: Tools by name: a `ToolCatalog`, a view of one, or a dict of tools.
+
+    Raises:
+        InvalidTypeError: What the catalog has under that name is no tool, or one that can't be run: its annotations mention a
+            name that nobody has defined, or it is a method of no instance.
+    """
+    tool = catalog.get(call.name)
+    problem = call.problem
+    # Of a call that is both malformed and unknown the model should hear of the name first: better arguments would not help.
+    if problem is not None and (tool is not None or problem.code != _MALFORMED):
+        return Refused(call, tool, problem)
+    if tool is None:
+        return Refused(call, None, CallProblem(UNKNOWN, unknown_tool_message(call.name, catalog)))
+    if not isinstance(tool, Tool):
+        raise InvalidTypeError(f"{call.name!r} is no tool but {preview(tool)}; make one of it with tool(...)")
+    tool.require_bound()
+    try:
+        values = tool.validate(call.arguments)
+    except ToolError as error:
+        return Refused(call, tool, CallProblem(error.code or INVALID, error.message))
+    args, kwargs = tool.bind(values)
+    is_parallel = _judge(tool, "parallel", tool.parallel, values, otherwise=False)
+    needs_approval = _judge(tool, "needs_approval", tool.needs_approval, values, otherwise=True)
+    return Prepared(call, tool, values, args, kwargs, is_parallel, needs_approval)
+
+
+def _judge(tool: AnyTool, what: str, judge: bool | Judge, values: Mapping[str, Any], *, otherwise: bool) -> bool:  # noqa: FBT001
+    """Return the tool's own word on a call; the careful answer where it has none: alone, and with approval."""
+    if isinstance(judge, bool):
+        return judge
+    try:
+        verdict = judge(dict(values))
+    except Exception:  # noqa: BLE001  a classifier that fails must not fail the call (T8)
+        _log.warning("%s of tool %s failed; taken as %s", what, tool.name, otherwise, exc_info=True)
+        return otherwise
+    return verdict if isinstance(verdict, bool) else otherwise

@@ -1,0 +1,67 @@
+"""What becomes of a tool's result: text for the model, facts for the host. Nothing in here loses the result (T9)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolbatch.core import Encoder, ToolError, encode, preview
+
+from ._tool import AnyTool
+
+__all__ = ["Rendered", "render_result"]
+
+_INVALID_RESULT = "invalid_result"
+_log = logging.getLogger("toolbatch.tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A result, made ready.
+
+    Attributes:
+        content: The model's text.
+        meta: What the tool's `meta` says of the result, for the host; `None` where there is none or it failed.
+        problems: What failed on the way, one sentence each, for the host. The content is the plain result then.
+    """
+
+    content: str
+    meta: Any = None
+    problems: tuple[str, ...] = ()
+
+
+def render_result(tool: AnyTool, value: Any, *, encode: Encoder = encode) -> Rendered:
+    """Make a result ready: a `str` as it is, anything else as JSON, unless the tool has a `render`.
+
+    The result must have a JSON form even where `render` makes other text of it: it is what stores save, and what is left
+    if `render` fails. A `render` or `meta` that raises, or a `render` whose answer is no text, is logged and noted in `problems`.
+
+    Only results come here. A failed call has none, so neither function can stand before the tool's own failure.
+
+    Raises:
+        ToolError: The result has no lossless JSON form: code `invalid_result`. The tool did run.
+    """
+    try:
+        plain = value if isinstance(value, str) else encode(value)
+    except Exception as error:
+        raise ToolError.respond_to_model(
+            f"{tool.name} ran, but its result can't be shown: it is not plain JSON data ({type(error).__name__}).",
+            _INVALID_RESULT,
+        ) from error
+    problems: list[str] = []
+    text = plain if tool.render is None else _attempt(tool, "render", tool.render, value, problems)
+    if not isinstance(text, str):
+        if not problems:
+            problems.append(f"render of {tool.name} returned {preview(text)}, not text")
+        text = plain
+    meta = None if tool.meta is None else _attempt(tool, "meta", tool.meta, value, problems)
+    return Rendered(text, meta, tuple(problems))
+
+
+def _attempt(tool: AnyTool, what: str, make: Callable[[Any], Any], value: Any, problems: list[str]) -> Any:
+    try:
+        return make(value)
+    except Exception as error:  # noqa: BLE001  the result stands, whatever is said of it
+        _log.warning("%s of tool %s failed; its result is used as it is", what, tool.name, exc_info=True)
+        problems.append(f"{what} of {tool.name} raised {preview(error)}")
+        return None
