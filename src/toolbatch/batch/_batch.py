@@ -30,10 +30,10 @@ from toolbatch.observe import ToolCounters
 from toolbatch.ports import ExecutionOutcome, OutcomeObserver
 
 from ._audit import AuditChannel
-from ._drive import Work, discard, kind_of
+from ._drive import Work, kind_of
 from ._engine import Engine
 from ._execution import NEVER, Execution, Phase
-from ._failures import ErrorDetail
+from ._failures import ErrorDetail, discard
 from ._host import Host
 from ._options import DEFAULT_TEARDOWN, BatchOptions, OnError, Tools, seconds
 from ._unknown import unknown_tool_message
@@ -217,7 +217,7 @@ class ToolBatch:
             InvalidTypeError: `fn` is neither a function nor an awaitable, or `timeout` no number. Nothing was run.
         """
         try:
-            execution = self._admit(call_id)
+            engine, execution = self._admit(call_id)
             bound = self._options.call_timeout if timeout is None else seconds(timeout, "timeout")
             work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs, None)
         except BaseException:
@@ -226,7 +226,7 @@ class ToolBatch:
         if execution is None:
             discard(fn)
         else:
-            self._entered().start(execution, work, bound)
+            engine.start(execution, work, bound)
 
     def start_all(self) -> None:
         """Start every call that was not started yet, with the function that `tools` has for its name.
@@ -357,7 +357,7 @@ class ToolBatch:
 
     def _here(self) -> Engine:
         engine = self._entered()
-        if not engine.is_running_here():
+        if not engine.clock.is_here():
             raise WrongThreadError(
                 "a ToolBatch is used in the thread that entered it; hand the call over to its event loop"
             )
@@ -376,23 +376,23 @@ class ToolBatch:
             raise InvalidInputError(f"{preview(call_id)} was not announced in this batch; its calls are {known}")
         return execution
 
-    def _admit(self, call_id: str) -> Execution | None:
-        """Return the execution to start, or `None` where the call has its outcome and there is nothing to do."""
+    def _admit(self, call_id: str) -> tuple[Engine, Execution | None]:
+        """Return the engine and the execution to start, `None` where the call has its outcome and nothing is to do."""
         engine = self._engine
-        if engine is not None and engine.result is None and engine.is_running_here() and type(call_id) is str:
+        if engine is not None and engine.result is None and engine.clock.is_here() and type(call_id) is str:
             execution = engine.executions.get(call_id)
             if execution is not None and execution.phase is Phase.ANNOUNCED and execution.settlement is None:
-                return execution
+                return engine, execution
         # All else is a refusal, or a call that needs nothing any more.
         engine = self._here()
         if engine.result is not None:
             given = engine.executions.get(call_id) if isinstance(call_id, str) else None
             if given is None or given.call.problem is None:
                 raise BatchClosedError(f"{self!r} takes no more work; {preview(call_id)} was not run")
-            return None
+            return engine, None
         execution = self._find(engine, call_id)
         if execution.settlement is not None:
-            return None
+            return engine, None
         if execution.phase is not Phase.ANNOUNCED:
             raise InvalidInputError(f"call {call_id!r} was started before; a call is run once")
-        return execution
+        return engine, execution

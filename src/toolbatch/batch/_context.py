@@ -70,7 +70,7 @@ class CallContext:
     def remaining(self) -> float | None:
         """Return the seconds left until the deadline, at least 0; `None` where there is none. Works in threads."""
         deadline = self.deadline
-        return None if deadline is None else max(0.0, deadline - self._execution.engine.loop_time())
+        return None if deadline is None else max(0.0, deadline - self._execution.engine.clock.now())
 
     @property
     def is_cancelled(self) -> bool:
@@ -116,7 +116,8 @@ class CallContext:
             EncodingError: `content` is neither text nor JSON.
         """
         text = content if isinstance(content, str) else encode(content)
-        self._execution.engine.in_loop(self._execution.engine.report_progress, self._execution, text)
+        engine = self._execution.engine
+        engine.clock.call(engine.report_progress, self._execution, text)
 
     def report_failure(self, message: str, code: str | None = None) -> None:
         """Say that this execution failed, though the tool will return a value of its own (O4).

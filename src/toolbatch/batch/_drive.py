@@ -13,12 +13,14 @@ from toolbatch.core import InvalidTypeError, preview
 
 from ._context import current_call
 from ._execution import Execution, current_execution
+from ._failures import discard
+from ._reports import raised, returned
 from ._threads import Job
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["Kind", "Work", "discard", "drive", "kind_of", "thread_job"]
+__all__ = ["Kind", "Work", "drive", "kind_of", "thread_job"]
 
 _COROUTINE_FLAG = inspect.CO_COROUTINE
 
@@ -79,12 +81,6 @@ def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact ab
     return Kind.THREAD
 
 
-def discard(value: object) -> None:
-    """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9)."""
-    if inspect.iscoroutine(value):
-        value.close()
-
-
 def drive(engine: "Engine", execution: Execution, work: Work) -> Coroutine[Any, Any, None]:
     """Return the body of the task that runs a tool and reports how it ended. It raises nothing."""
     kind, fn, args, kwargs, _ = work
@@ -111,14 +107,16 @@ async def _drive_function(
     except GeneratorExit as error:
         if not _is_running(execution):
             raise  # thrown in from outside, where a loop is torn down: a coroutine must not go on after it
-        engine.raised(execution, error)
+        raised(engine, execution, error)
     except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
-        engine.raised(execution, error)
+        raised(engine, execution, error)
     else:
-        engine.returned(execution, value)
+        returned(engine, execution, value)
 
 
 def _is_running(execution: Execution) -> bool:
+    if execution.task is None:
+        return True  # an eager task takes its first steps before anyone knows it
     try:
         return asyncio.current_task() is execution.task
     except RuntimeError:
@@ -153,19 +151,31 @@ def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
     context = work.context or copy_context()
 
     def run() -> None:
-        engine.stamp_entry(execution)
+        execution.started_at = engine.clock.now()
         try:
             value = context.run(_call, execution, work)
         except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
-            told = engine.in_loop(engine.raised, execution, error)
+            told = engine.clock.call(raised, engine, execution, error)
         else:
-            told = engine.in_loop(engine.returned_from_thread, execution, value, context)
+            told = engine.clock.call(_returned_from_thread, engine, execution, value, context)
             if not told:
                 discard(value)
         if not told:
             engine.crew.ended(execution)  # at least it is not counted as running any more
 
     return Job(run)
+
+
+def _returned_from_thread(engine: "Engine", execution: Execution, value: object, context: Context) -> None:
+    engine.entries.hear(execution, engine.loop.time())
+    if not inspect.isawaitable(value):
+        returned(engine, execution, value)
+    elif execution.stop_requested or engine.result is not None:
+        discard(value)
+        raised(engine, execution, asyncio.CancelledError())
+    else:
+        execution.work = work = Work(Kind.AWAITABLE, value, (), {}, context)
+        engine.crew.launch(execution, drive(engine, execution, work), context)
 
 
 def _call(execution: Execution, work: Work) -> Any:

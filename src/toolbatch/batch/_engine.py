@@ -7,26 +7,25 @@ are synchronous, so no cancellation can fall between deciding and knowing. Settl
 
 import asyncio
 import logging
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
-from contextvars import Context, copy_context
-from inspect import isawaitable
-from threading import get_ident
+from contextvars import copy_context
 from typing import Any, Final, Literal
 
 from toolbatch.core import Accepted, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
 from toolbatch.ports import ExecutionOutcome
 
+from ._clock import Clock
 from ._crew import Crew
 from ._deadlines import Deadlines
-from ._drive import Kind, Work, discard, drive, thread_job
+from ._drive import Kind, Work, drive, thread_job
+from ._entries import Entries
 from ._execution import NEVER, Execution, Phase, current_execution
-from ._failures import Failure, read_failure, throw
 from ._host import Host
 from ._options import BatchOptions
+from ._reports import raised
+from ._waiting import Waiting
 
 __all__ = ["Engine"]
 
@@ -67,30 +66,27 @@ class Engine:
     _closed_at = 0.0  # loop time
     _bound_fired: float | None = None  # the batch's bound, once it has
     _late_by: float | None = None
-    _clock_offset = 0.0  # from the monotonic clock to the loop's, once there is a thread that needs it
-    _quiet_waiter: "asyncio.Future[None] | None" = None  # of the exit
     _stuck_told = False
     _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
     def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.clock = clock = Clock()
+        self.loop = clock.loop
         self.host = host
         self.options = options
-        self._closure = host.closure
+        self.closure = host.closure
         begun = host.begin(self, calls)
         self._handle = begun.handle
         self.generation = begun.generation
         self.run_id = options.run_id
+        self.crew = Crew(clock.loop)
         self._on_outcome = options.on_outcome
-        self.crew = Crew(self.loop)
-        self._thread = get_ident()
-        self.wall_offset = time.time() - self.loop.time()  # from the loop's clock to the epoch
-        self._deadlines = Deadlines(self.loop, self.expire)
-        self._queue: deque[Execution] = (
-            deque()
-        )  # started by the caller and waiting for a place; settled ones are skipped
-        self._unentered: set[Execution] = set()  # in a thread's queue; whether it was entered is the job's secret
-        self._waiters: list[asyncio.Future[None]] = []  # of snapshot()
+        # Whether something may have to follow when a call is settled and others are not.
+        self._is_watchful = options.on_error != "continue" or options.max_concurrency < NEVER
+        self._deadlines = Deadlines(clock.loop, self.expire)
+        self._queue: deque[Execution] = deque()  # started, waiting for a place; those that are settled are skipped
+        self.entries = Entries()
+        self._waiting = Waiting()
         own = weakref.ref(self)
         self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
@@ -99,7 +95,7 @@ class Engine:
             if problem is not None:
                 self.answer(execution, problem.code, problem.message)
         if not self.executions:
-            self.conclude(self._closure.seal(self._handle))
+            self.conclude(self.closure.seal(self._handle))
 
     # -- the doorway -------------------------------------------------------------------------------------------------
 
@@ -125,15 +121,16 @@ class Engine:
                 self._started -= 1
                 if phase is not Phase.QUEUED:
                     self._active -= 1
-            self._retire(execution)
-            if self._unsettled == 0 and self.result is None:
-                self.conclude(self._closure.seal(self._handle), execution.closed_at)
-            else:
+            if phase is not Phase.ENDED or self._on_outcome is not None:
+                self._retire(execution)
+            if self._unsettled == 0:
+                self.conclude(self.closure.seal(self._handle), execution.closed_at)
+            elif self._started == 0 or self._is_watchful:
                 self._go_on(execution)
         elif type(answer) is Rejected and verb.__name__ in _OBSERVED:
             self.settle_accounts()
             self.host.late(execution, answer.reason, _OBSERVED[verb.__name__], details[0])
-            self._publish_late(execution)
+            self.publish_late(execution)
         return answer
 
     def conclude(self, snapshot: Snapshot | Rejected, closed_at: float | None = None) -> None:
@@ -147,12 +144,8 @@ class Engine:
         self._closed_at = closed_at or self.loop.time()
         self._deadlines.stop()
         self._unaccounted = self._unsettled > 0
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
-        self._wake_quiet()
-        if self.options.on_outcome is not None:
+        self._waiting.wake_all()
+        if self._on_outcome is not None:
             self.settle_accounts()  # observers are told by the time the caller can see it (O3)
         elif self._unaccounted and not self.loop.is_closed():
             self.loop.call_soon(self.settle_accounts)
@@ -197,7 +190,7 @@ class Engine:
             if self._queue:
                 self._launch_next()
             if self._started == 0:
-                self._wake_quiet()
+                self._waiting.wake_quiet()
                 self._tell_if_stuck()
 
     def set_deadline(self, when: float, now: float) -> None:
@@ -213,7 +206,7 @@ class Engine:
         execution.timeout = bound
         self._started += 1
         if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
-            self.stamp_entry(execution)  # it may be running already (B5)
+            execution.started_at = self.loop.time()  # it may be running already (B5)
         if self._active >= self.options.max_concurrency:
             execution.phase = Phase.QUEUED
             execution.work = work._replace(context=copy_context())
@@ -236,13 +229,12 @@ class Engine:
             execution.deadline = when
             self._deadlines.add(when, execution)
         if work.kind is Kind.THREAD:
-            self._clock_offset = self.loop.time() - time.monotonic()
-            self._unentered.add(execution)
+            self.entries.expect(execution)
             try:
                 self.crew.launch_thread(execution, thread_job(self, execution, work))
             except RuntimeError as error:  # the system has no thread left
-                self._unentered.discard(execution)
-                self.loop.call_soon(self.raised, execution, error)
+                self.entries.forget(execution)
+                self.loop.call_soon(raised, self, execution, error)
             return
         if work.kind is Kind.AWAITABLE:
             execution.work = work  # so that what is never awaited can be closed
@@ -260,74 +252,9 @@ class Engine:
         current_execution.set(execution)
         return True
 
-    def stamp_entry(self, execution: Execution) -> None:
-        """Take the time at which a tool's code was entered. Called in whichever thread enters it."""
-        if execution.started_at is None:
-            execution.started_at = self.loop_time()
+    # -- what the tools report ---------------------------------------------------------------------------------------
 
-    # -- reports of the tools ----------------------------------------------------------------------------------------
-
-    def returned(self, execution: Execution, value: object) -> None:
-        """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
-        self._end(execution)
-        try:
-            if isinstance(self.feed(execution, self._closure.succeed, value), Rejected):
-                discard(value)
-        except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
-            discard(value)
-            reason = read_failure(error, "message").message
-            self.feed(
-                execution,
-                self._closure.fail,
-                f"The tool ran, but its result can't be shown: {reason}",
-                "invalid_result",
-            )
-        except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
-            self.raised(execution, error)
-
-    def returned_from_thread(self, execution: Execution, value: object, context: Context) -> None:
-        """A synchronous tool has returned; an awaitable is awaited here, in the same context (B1)."""
-        self._note_entered(execution)
-        if not isawaitable(value):
-            self.returned(execution, value)
-        elif execution.stop_requested or self.result is not None:
-            discard(value)
-            self.raised(execution, asyncio.CancelledError())
-        else:
-            work = Work(Kind.AWAITABLE, value, (), {}, context)
-            execution.work = work
-            self.crew.launch(execution, drive(self, execution, work), context)
-
-    def raised(self, execution: Execution, error: BaseException) -> None:
-        """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
-        self._note_entered(execution)
-        self._end(execution)
-        execution.exception = error
-        failure = read_failure(error, self.options.error_detail, self.options.cancel_exceptions)
-        if failure.is_cancellation and execution.stop_requested:
-            execution.acknowledged = True
-            self._publish_late(execution)
-        elif failure.is_cancellation:
-            self.feed(execution, self._closure.cancel, failure.message)
-        else:
-            self._fail(execution, failure)
-            with suppress(BaseException):  # a log that can't be written must not hide that the tool failed
-                logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
-        if failure.passes_through is not None:
-            self.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
-            # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.
-            self.loop.call_soon(throw, failure.passes_through)
-
-    def _fail(self, execution: Execution, failure: Failure) -> None:
-        try:
-            answer = self.feed(execution, self._closure.fail, failure.message, failure.code)
-        except (TypeError, ValueError):  # a code that is blank, too long or no text: the failure matters more
-            answer = self.feed(execution, self._closure.fail, failure.message)
-        if failure.fatal is not None and isinstance(answer, Accepted):
-            self.fatal = self.fatal or failure.fatal
-            self.close("error", "batch_failed", f"The turn ended: {failure.message}", None)
-
-    def _end(self, execution: Execution) -> None:
+    def end(self, execution: Execution) -> None:
         """A tool's code has ended. What was due before is settled first: a deadline decides, not the order of callbacks."""
         if execution.phase is Phase.ENDED:
             return
@@ -336,10 +263,15 @@ class Engine:
             self._deadlines.fire()
         self.crew.ended(execution)
 
+    def end_turn(self, error: ToolError) -> None:
+        """A tool has said that the turn must end: the exit will raise what it raised (B4)."""
+        self.fatal = self.fatal or error
+        self.close("error", "batch_failed", f"The turn ended: {error.message}", None)
+
     def report_progress(self, execution: Execution, text: str) -> None:
         """Keep what a running tool has so far; after the call's outcome it is nothing (B19)."""
         if execution.settlement is None and self.result is None:
-            self._closure.progress(self._handle, execution.call.id, text)
+            self.closure.progress(self._handle, execution.call.id, text)
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -350,7 +282,7 @@ class Engine:
         if self.result is None:
             withdrawn = self.ascertain()
             try:
-                self.conclude(self._closure.close(self._handle, status, code, message, side_effect_state))
+                self.conclude(self.closure.close(self._handle, status, code, message, side_effect_state))
             except BaseException:
                 self.restore(withdrawn)
                 raise
@@ -361,14 +293,14 @@ class Engine:
         """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
         withdrawn = self.ascertain([execution])
         try:
-            return self.feed(execution, self._closure.close_call, "cancelled", code, message, None)
+            return self.feed(execution, self.closure.close_call, "cancelled", code, message, None)
         except BaseException:
             self.restore(withdrawn)
             raise
 
     def answer(self, execution: Execution, code: str, message: str) -> None:
         """Answer a call that can't be run, with an error that the model can act on."""
-        self.feed(execution, self._closure.close_call, "error", code, message, "not_started")
+        self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
 
     def expire(self, execution: Execution | None, when: float) -> None:
         """A deadline has passed, of one call or of the batch."""
@@ -390,54 +322,40 @@ class Engine:
         What waits in a thread's queue is withdrawn from it, so that it will not begin in this very moment. Those are
         returned, for `restore`.
         """
-        withdrawn = []
-        for execution in list(self._unentered):
-            if execution.job is None or (executions is not None and execution not in executions):
-                continue
-            if execution.job.withdraw():
-                withdrawn.append(execution)
-            else:
-                self._note_entered(execution)
+        withdrawn = self.entries.withdraw(executions, self.loop.time())
         candidates = self.executions.values() if executions is None else executions
         begun = [each.call.id for each in candidates if each.started_at is not None and each.settlement is None]
-        self._closure.start_many(self._handle, begun)
+        self.closure.start_many(self._handle, begun)
         return withdrawn
 
     def restore(self, withdrawn: list[Execution]) -> None:
         """Undo what `ascertain` withdrew, where the close was refused."""
-        for execution in withdrawn:
-            if execution.job is not None and execution.settlement is None and self.result is None:
-                execution.job.restore()  # unless the caller's code, which refused the close, closed it on its way (C14)
-
-    def _note_entered(self, execution: Execution) -> None:
-        if execution in self._unentered:
-            self._unentered.discard(execution)
-            execution.phase = max(execution.phase, Phase.ENTERED)
-            self.stamp_entry(execution)
+        if self.result is None:
+            self.entries.restore(withdrawn)
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
     async def wait_closed(self) -> Snapshot:
         """Wait until every call has its outcome, and return the closed snapshot (B2)."""
         while self.result is None:
-            waiter = self.loop.create_future()
-            self._waiters.append(waiter)
+            waiter = self._waiting.for_close(self.loop)
             self._tell_if_stuck()
             try:
                 await waiter
-            finally:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
+            except BaseException:
+                self._waiting.forget(waiter)
+                raise
         return self.result
 
     async def wait_quiet(self) -> None:
         """Wait until every call that was started has its outcome."""
         while self.result is None and self._started:
-            self._quiet_waiter = self.loop.create_future()
+            waiter = self._waiting.for_quiet(self.loop)
             try:
-                await self._quiet_waiter
-            finally:
-                self._quiet_waiter = None
+                await waiter
+            except BaseException:
+                self._waiting.forget(waiter)
+                raise
 
     async def wind_down(self) -> None:
         """Wait for tools that were asked to stop, at most `teardown_timeout`; in a session, leave them to it (B6)."""
@@ -459,12 +377,8 @@ class Engine:
         elif not self.crew.is_idle:
             self.crew.let_go()
 
-    def _wake_quiet(self) -> None:
-        if self._quiet_waiter is not None and not self._quiet_waiter.done():
-            self._quiet_waiter.set_result(None)
-
     def _tell_if_stuck(self) -> None:
-        if self._waiters and not self._started and not self._stuck_told and self.result is None:
+        if self._waiting and not self._started and not self._stuck_told and self.result is None:
             self._stuck_told = True
             waiting = [execution.call.id for execution in self.executions.values() if execution.settlement is None]
             logger.warning("snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10])
@@ -485,29 +399,7 @@ class Engine:
             if execution.settlement is not None
         }
 
-    def _publish_late(self, execution: Execution) -> None:
+    def publish_late(self, execution: Execution) -> None:
         self.settle_accounts()
         if self.options.on_late is not None:
             self.host.publish(self.options.on_late, execution.outcome(), execution.crew or self.crew)
-
-    # -- threads -----------------------------------------------------------------------------------------------------
-
-    def in_loop(self, fn: Callable[..., None], /, *args: Any) -> bool:
-        """Call `fn` in the loop's thread: now if this is it, else soon; never, and say False, if the loop has gone."""
-        if self.is_running_here():
-            fn(*args)
-            return True
-        try:
-            self.loop.call_soon_threadsafe(fn, *args)
-        except RuntimeError:
-            logger.warning("a tool's report came after its event loop was closed; it is lost")
-            return False
-        return True
-
-    def is_running_here(self) -> bool:
-        """Whether this is the thread of the loop that the batch was entered in."""
-        return get_ident() == self._thread
-
-    def loop_time(self) -> float:
-        """Return the time of the loop's clock, in any thread."""
-        return self.loop.time() if self.is_running_here() else time.monotonic() + self._clock_offset

@@ -101,7 +101,7 @@ class Execution:
     @property
     def started_wall(self) -> float | None:
         """When the tool's code was entered, in seconds since the epoch."""
-        return None if self.started_at is None else self.started_at + self.engine.wall_offset
+        return None if self.started_at is None else self.engine.clock.wall(self.started_at)
 
     def dispose(self) -> "Future[Any] | None":
         """Close a coroutine that was handed over and will not be run (B9); return a future, which runs already."""

@@ -2,12 +2,13 @@
 
 import asyncio
 import concurrent.futures
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, NoReturn
 
 from toolbatch.core import ToolError
 
-__all__ = ["ErrorDetail", "Failure", "read_failure", "throw"]
+__all__ = ["ErrorDetail", "Failure", "discard", "read_failure", "throw"]
 
 ErrorDetail = Literal["message", "type"] | Callable[[BaseException], str]
 """What the model reads of an exception: its message, its type's name, or what a function makes of it (B21)."""
@@ -87,6 +88,12 @@ def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[ty
     passing = next((leaf for leaf in errors if isinstance(leaf, _PASSES_THROUGH)), None)
     code = (fatal or own or ToolError("")).code
     return Failure(is_cancellation=False, code=code, message="; ".join(texts), fatal=fatal, passes_through=passing)
+
+
+def discard(value: object) -> None:
+    """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9)."""
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 def throw(error: BaseException) -> NoReturn:

@@ -16,6 +16,8 @@ __all__ = ["DEFAULT_TEARDOWN", "BatchOptions", "OnError", "Tools", "seconds"]
 DEFAULT_TEARDOWN = 1.0
 """Seconds that the exit of a batch or session waits for tools that were asked to stop, unless it is told otherwise."""
 
+_LONG = 1e15  # seconds, beyond which a bound is none
+
 OnError = Literal["continue", "cancel_siblings"]
 
 Tools = Mapping[str, Callable[..., Any]]
@@ -29,30 +31,24 @@ def seconds(value: object, what: str) -> float:
         InvalidTypeError: It is no number (a bool is not a number here).
         InvalidInputError: It is negative or NaN.
     """
-    if type(value) is float and value >= 0:
+    if type(value) is float and value >= 0:  # NaN is not
         return value
+    if type(value) is int and 0 <= value < _LONG:
+        return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidTypeError(f"{what} must be a number of seconds or None, not {preview(value)}")
     if math.isnan(value) or value < 0:
         raise InvalidInputError(f"{what} must be at least 0 seconds, not {value!r}")
-    return float(value)
-
-
-def _optional_seconds(value: object, what: str) -> float:
-    return NEVER if value is None else seconds(value, what)
+    return NEVER if value >= _LONG else float(value)
 
 
 def _moment(value: object) -> float:
-    if value is None:
-        return NEVER
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
         raise InvalidTypeError(f"deadline must be a time of the loop's clock or None, not {preview(value)}")
     return float(value)
 
 
 def _concurrency(value: object) -> float:
-    if value is None:
-        return NEVER
     if type(value) is not int:
         raise InvalidTypeError(f"max_concurrency must be a positive int or None, not {preview(value)}")
     if value < 1:
@@ -61,7 +57,7 @@ def _concurrency(value: object) -> float:
 
 
 def _check_observer(observer: object, what: str) -> None:
-    if observer is not None and not callable(observer):
+    if not callable(observer):
         raise InvalidTypeError(f"{what} must be a function of one outcome, not {preview(observer)}")
 
 
@@ -113,8 +109,10 @@ class BatchOptions:
             raise InvalidInputError(f"error_detail must be message, type or a function, not {preview(error_detail)}")
         if run_id is not None and (not isinstance(run_id, str) or not run_id.strip()):
             raise InvalidInputError(f"run_id must be non-blank text or None, not {preview(run_id)}")
-        _check_observer(on_outcome, "on_outcome")
-        _check_observer(on_late, "on_late")
+        if on_outcome is not None:
+            _check_observer(on_outcome, "on_outcome")
+        if on_late is not None:
+            _check_observer(on_late, "on_late")
         if not isinstance(cancel_exceptions, tuple):
             raise InvalidTypeError(
                 f"cancel_exceptions must be a tuple of exception classes, not {preview(cancel_exceptions)}"
@@ -124,11 +122,11 @@ class BatchOptions:
                 raise InvalidTypeError(f"cancel_exceptions must be exception classes, not {preview(kind)}")
         return cls(
             tools=tools,
-            timeout=_optional_seconds(timeout, "timeout"),
-            deadline=_moment(deadline),
-            call_timeout=_optional_seconds(call_timeout, "call_timeout"),
+            timeout=NEVER if timeout is None else seconds(timeout, "timeout"),
+            deadline=NEVER if deadline is None else _moment(deadline),
+            call_timeout=NEVER if call_timeout is None else seconds(call_timeout, "call_timeout"),
             teardown_timeout=seconds(teardown_timeout, "teardown_timeout"),
-            max_concurrency=_concurrency(max_concurrency),
+            max_concurrency=NEVER if max_concurrency is None else _concurrency(max_concurrency),
             on_error=on_error,
             run_id=run_id,
             error_detail=error_detail,

@@ -1,0 +1,61 @@
+"""What a tool's end means for its call and its batch."""
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from toolbatch.core import Accepted, Rejected
+
+from ._execution import Execution
+from ._failures import Failure, discard, read_failure, throw
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["raised", "returned"]
+
+logger = logging.getLogger("toolbatch")
+
+
+def returned(engine: "Engine", execution: Execution, value: object) -> None:
+    """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
+    engine.end(execution)
+    try:
+        if type(engine.feed(execution, engine.closure.succeed, value)) is Rejected:
+            discard(value)
+    except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
+        discard(value)
+        message = f"The tool ran, but its result can't be shown: {read_failure(error, 'message').message}"
+        engine.feed(execution, engine.closure.fail, message, "invalid_result")
+    except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
+        raised(engine, execution, error)
+
+
+def raised(engine: "Engine", execution: Execution, error: BaseException) -> None:
+    """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
+    engine.entries.hear(execution, engine.loop.time())
+    engine.end(execution)
+    execution.exception = error
+    failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
+    if failure.is_cancellation and execution.stop_requested:
+        execution.acknowledged = True
+        engine.publish_late(execution)
+    elif failure.is_cancellation:
+        engine.feed(execution, engine.closure.cancel, failure.message)
+    else:
+        _fail(engine, execution, failure)
+        with suppress(BaseException):  # a log that can't be written must not hide that the tool failed
+            logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
+    if failure.passes_through is not None:
+        engine.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
+        # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.
+        engine.loop.call_soon(throw, failure.passes_through)
+
+
+def _fail(engine: "Engine", execution: Execution, failure: Failure) -> None:
+    try:
+        answer = engine.feed(execution, engine.closure.fail, failure.message, failure.code)
+    except (TypeError, ValueError):  # a code that is blank, too long or no text: the failure matters more
+        answer = engine.feed(execution, engine.closure.fail, failure.message)
+    if failure.fatal is not None and isinstance(answer, Accepted):
+        engine.end_turn(failure.fatal)
