@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from tests.batch.kit import release_all
-
 from toolbatch.batch import let_go_count
 
 __all__ = ["START", "ClockLoop", "now", "run", "turned"]

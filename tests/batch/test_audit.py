@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import turned
 from tests.batch.kit import Stubborn, calls, forever, instant, turn
-
 from toolbatch import AuditChannel, InvalidInputError, InvalidTypeError, StaleResult, ToolBatch, ToolSession
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import now, turned
 from tests.batch.kit import (
     Hung,
@@ -29,7 +30,6 @@ from tests.batch.kit import (
     result_of,
     turn,
 )
-
 from toolbatch import (
     BatchClosedError,
     BatchStateError,

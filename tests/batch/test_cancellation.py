@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import anyio
 import pytest
+
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Stubborn,
@@ -26,7 +27,6 @@ from tests.batch.kit import (
     totals,
     turn,
 )
-
 from toolbatch import ExecutionOutcome, ToolBatch, ToolSession
 from toolbatch.batch import let_go_count
 

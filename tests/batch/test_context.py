@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import START, turned
 from tests.batch.kit import Hung, calls, end, forever, result_of, turn
-
 from toolbatch import (
     BatchStateError,
     CallContext,

@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
+
 from tests.batch.clock import now, turned
 from tests.batch.kit import Hung, Stubborn, breathe, calls, check_batch, code, effects, end, forever, instant, turn
-
 from toolbatch import Snapshot, ToolBatch, ToolSession
 from toolbatch.batch import _crew, _threads
 

@@ -5,9 +5,9 @@ import gc
 import weakref
 
 import pytest
+
 from tests.batch.clock import now, turned
 from tests.batch.kit import Stubborn, breathe, calls, code, forever, result_of, turn
-
 from toolbatch import ExecutionOutcome, ToolBatch, ToolSession
 from toolbatch.batch import let_go_count
 from toolbatch.batch._crew import Crew

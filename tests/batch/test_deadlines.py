@@ -3,10 +3,11 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
+
 from tests.batch.clock import START, ClockLoop, turned
 from tests.batch.kit import after, calls, codes, forever, instant, result_of, turn
-
-from toolbatch import ExecutionOutcome, ToolBatch
+from toolbatch import ExecutionOutcome, ToolBatch, ToolCall
 from toolbatch.batch._deadlines import Deadlines
 from toolbatch.batch._execution import Execution
 
@@ -21,8 +22,8 @@ def timers() -> int:
 async def test_they_fire_in_order_at_their_moment() -> None:
     """Deadlines fire earliest first, ties in order of adding, each at its own time, with one timer (B3)."""
     loop = asyncio.get_running_loop()
-    fired: list[tuple[object, float, float]] = []
-    deadlines = Deadlines(loop, lambda who, when: fired.append((who, when, loop.time())))
+    fired: list[tuple[object, float | None, float]] = []
+    deadlines = Deadlines(loop, lambda who, late_by: fired.append((who, late_by, loop.time())))
     whos = [cast(Execution, _Who(name)) for name in "abcd"]
     deadlines.add(START + 30, whos[0])
     deadlines.add(START + 10, whos[1])
@@ -31,20 +32,20 @@ async def test_they_fire_in_order_at_their_moment() -> None:
     assert timers() == 1
     await asyncio.sleep(25)
     assert fired == [
-        (whos[1], START + 10, START + 10), (whos[2], START + 10, START + 10), (None, START + 20, START + 20),
+        (whos[1], None, START + 10), (whos[2], None, START + 10), (None, None, START + 20),
     ]  # fmt: skip
     deadlines.add(START + 5, whos[3])
     assert len(fired) == 3, "never from add"
     await turn(2)
-    assert fired[-1] == (whos[3], START + 5, START + 25)
+    assert fired[-1] == (whos[3], 20, START + 25), "it was late from the beginning"
     await asyncio.sleep(25)
-    assert fired[-1] == (whos[0], START + 30, START + 30)
+    assert fired[-1] == (whos[0], None, START + 30)
     assert timers() == 0
 
 
 class _Who:
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.call = ToolCall(name, "t")
         self.settlement: object = None
 
 
@@ -53,7 +54,7 @@ async def test_clearing_stops_the_timer() -> None:
     """Cleared deadlines never fire and leave no timer; new ones can be added (B9)."""
     loop = asyncio.get_running_loop()
     fired: list[float] = []
-    deadlines = Deadlines(loop, lambda _who, when: fired.append(when))
+    deadlines = Deadlines(loop, lambda _who, _late_by: fired.append(loop.time()))
     deadlines.add(START + 10, None)
     deadlines.clear()
     assert timers() == 0
@@ -190,3 +191,18 @@ async def test_the_deadline_comes_during_the_exit() -> None:
         batch.start("a", forever)
     assert asyncio.get_running_loop().time() == START + 30
     assert codes(result_of(batch)) == {"a": "timeout", "b": "timeout"}
+
+
+@turned
+async def test_one_blocked_loop_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A thousand calls whose deadlines a blocked loop delays are one line of the log, and each hears by how much (B14)."""
+    loop = asyncio.get_running_loop()
+    late: list[float | None] = []
+    deadlines = Deadlines(loop, lambda _who, late_by: late.append(late_by))
+    for number in range(1000):
+        deadlines.add(START - 2 + number / 1000, cast(Execution, _Who(f"c{number}")))
+    await turn(2)
+    assert late == pytest.approx([2 - number / 1000 for number in range(1000)])
+    assert [record.getMessage() for record in caplog.records] == [
+        "the event loop was blocked: the deadline of call c0 of t and 999 more fired 2.000 s late"
+    ]

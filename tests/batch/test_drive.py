@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Hung,
@@ -28,7 +29,6 @@ from tests.batch.kit import (
     result_of,
     turn,
 )
-
 from toolbatch import BatchClosedError, Limits, ToolBatch, ToolSession, current_call
 from toolbatch.batch import let_go_count
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Hung,
@@ -25,7 +26,6 @@ from tests.batch.kit import (
     totals,
     turn,
 )
-
 from toolbatch import ExecutionOutcome, ToolBatch, ToolCall, ToolSession, current_call
 from toolbatch.batch import let_go_count
 
@@ -222,7 +222,9 @@ def test_an_observer_that_is_interrupted(is_async: bool) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(main())
-    assert codes(result_of(made[0])) == {"a": "success", "b": "request_aborted"}
+    ended = codes(result_of(made[0]))
+    assert ended["a"] == "success"
+    assert ended["b"] in {"request_aborted", "cancelled"}, "the runner cancels the tool and its host, in any order"
     assert let_go_count() == 0
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
+
 from tests.batch.clock import ClockLoop, turned
 from tests.batch.kit import Stubborn, calls, check_batch, code, codes, end, forever, instant, message, result_of, turn
-
 from toolbatch import ToolBatch, ToolError, ToolSession
 from toolbatch.batch._failures import read_failure
 
@@ -143,6 +143,13 @@ async def test_stop_iteration(in_thread: bool) -> None:
         batch.start("a", raiser(lambda: StopIteration("over"), in_thread))
         snapshot = await batch.snapshot()
     assert message(snapshot, "a") == ("over" if in_thread else "coroutine raised StopIteration")
+
+
+async def test_a_tool_that_raises_generator_exit_at_once(nothing_left: None) -> None:
+    """`GeneratorExit` of the tool's own is an error on every loop, with eager tasks too (B4, B12)."""
+    async with ToolBatch(calls("a"), timeout=5) as batch:
+        batch.start("a", raiser(GeneratorExit, in_thread=False))
+        assert code(await batch.snapshot(), "a") == "tool_error"
 
 
 @pytest.mark.parametrize("kind", RAISED)

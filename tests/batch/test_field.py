@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import anyio
 import pytest
+
 from tests.batch.clock import now, turned
 from tests.batch.kit import (
     Hung,
@@ -30,7 +31,6 @@ from tests.batch.kit import (
     result_of,
     turn,
 )
-
 from toolbatch import BatchClosedError, BatchStateError, ToolBatch, ToolSession, current_call
 from toolbatch.core import encode
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+
 from tests.batch.clock import turned
 from tests.batch.kit import Hung, calls, code, codes, effects, forever, result_of, turn
-
 from toolbatch import InvalidInputError, ToolCall, ToolSession
 from toolbatch.batch import _crew, _threads
 from toolbatch.batch._host import Host

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tests.batch.clock import ClockLoop, run
 from tests.batch.kit import Hung, check_batch, effects, forever, totals
-
 from toolbatch import ExecutionOutcome, StaleResult, ToolBatch, ToolCall, ToolError, ToolSession, current_call
 
 Temper = Literal[

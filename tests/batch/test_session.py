@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from tests.batch.clock import now, run, turned
 from tests.batch.kit import (
     Stubborn,
@@ -22,7 +23,6 @@ from tests.batch.kit import (
     totals,
     turn,
 )
-
 from toolbatch import (
     BatchClosedError,
     BatchStateError,

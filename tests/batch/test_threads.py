@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 
 import pytest
+
 from tests.batch.clock import turned
 from tests.batch.kit import Hung, calls, code, content, instant
-
 from toolbatch import ToolBatch
 from toolbatch.batch import _threads
 from toolbatch.batch._threads import Job, WorkerThreads

@@ -8,8 +8,8 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.core.kit import BLANK, LONE, NOT_TEXT, Equal, HostileText, NoRepr, opened, shown, view
 
+from tests.core.kit import BLANK, LONE, NOT_TEXT, Equal, HostileText, NoRepr, opened, shown, view
 from toolbatch.core import (
     CallProblem,
     InvalidInputError,

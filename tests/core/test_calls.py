@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.kit import NOT_TEXT, Equal, HostileText, NoRepr, opened, view
 
+from tests.core.kit import NOT_TEXT, Equal, HostileText, NoRepr, opened, view
 from toolbatch.core import Accepted, BatchHandle, CallProblem, InvalidTypeError, Rejected, ToolCall
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.kit import HostileText, opened, shown, states, view
-from tests.core.tables import STORIES, Story
 
+from tests.core.kit import opened, shown, states, view
+from tests.core.tables import STORIES, Story
 from toolbatch.core import (
     Accepted,
     BatchHandle,
@@ -558,39 +558,39 @@ def test_many_calls_are_started_at_once() -> None:
     closure, handle = opened("a", "b", "c", "d")
     closure.close_call(handle, "b")
     before = shown(closure)
-    assert closure.start_many(handle, (call_id for call_id in ["c", "b", "a", "c"])) is True
+    assert closure.start_many(handle, b"\x01\x01\x01\x00") is True
     assert [call.started for call in before.calls] == [False] * 4
     assert [call.started for call in shown(closure).calls] == [True, False, True, False]
     assert states(closure) == {"a": "pending", "b": "cancelled", "c": "pending", "d": "pending"}
     assert shown(closure).diagnostics == ()
-    assert closure.start_many(handle, []) is True
+    assert closure.start_many(handle, bytes(4)) is True, "what has begun stays so"
     closed = finished(closure.close(handle, side_effect_state=None))
     told = [call.settlement.side_effect_state for call in closed.calls if isinstance(call.settlement, Closed)]
     assert told == ["unknown", "unknown", "unknown", "not_started"]
 
 
 @pytest.mark.parametrize(
-    ("call_ids", "error"),
+    ("began", "error"),
     [
-        (["a", "nobody"], InvalidInputError),
-        ("ab!", InvalidInputError),
-        (["a", ""], InvalidInputError),
-        (["a", 5], InvalidTypeError),
-        (["a", ["b"]], InvalidTypeError),
-        (["a", None], InvalidTypeError),
-        (["a", HostileText("b")], InvalidTypeError),
-        (5, TypeError),
+        (b"\x01", InvalidInputError),
+        (b"\x01\x01\x01", InvalidInputError),
+        (b"\x01\x02", InvalidInputError),
+        (b"\x02\x01", InvalidInputError),
+        (b"\x01\xff", InvalidInputError),
+        (bytearray(2), InvalidTypeError),
+        (["a", "b"], InvalidTypeError),
+        ("ab", InvalidTypeError),
+        (None, InvalidTypeError),
+        (2, InvalidTypeError),
     ],
 )
-def test_many_calls_are_started_all_or_none(call_ids: Any, error: type[Exception]) -> None:
-    """One id that can't be used is the caller's mistake, and no call has been started (C10)."""
-    HostileText.called.clear()
+def test_many_calls_are_started_all_or_none(began: Any, error: type[Exception]) -> None:
+    """What is not one 0 or 1 for each call is the caller's mistake, and no call has been started (C10)."""
     closure, handle = opened("a", "b")
     before = view(closure)
     with pytest.raises(error):
-        closure.start_many(handle, call_ids)
+        closure.start_many(handle, began)
     assert view(closure) == before
-    assert HostileText.called == []
 
 
 def test_no_calls_of_another_batch_are_started() -> None:
@@ -598,12 +598,12 @@ def test_no_calls_of_another_batch_are_started() -> None:
     closure, old = opened("a")
     handle = closure.begin([ToolCall("a", "t")]).handle
     for other in (old, BatchHandle(2), None):
-        assert closure.start_many(other, ["a"]) is False  # type: ignore[arg-type]
+        assert closure.start_many(other, b"\x01") is False  # type: ignore[arg-type]
     assert [call.started for call in shown(closure).calls] == [False]
-    assert closure.start_many(handle, ["a"]) is True
+    assert closure.start_many(handle, b"\x01") is True
     assert [call.started for call in shown(closure).calls] == [True]
     closed = finished(closure.close(handle))
-    assert closure.start_many(handle, ["a"]) is False
+    assert closure.start_many(handle, b"\x01") is False
     assert shown(closure) is closed
 
 

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Any
 
 import pytest
-from tests.core.kit import Equal, NoRepr, opened, states, view
 
+from tests.core.kit import Equal, NoRepr, opened, states, view
 from toolbatch.core import Accepted, InvalidInputError, InvalidTypeError, Limits, ToolCall, ToolCallClosure
 
 NAMES = [field.name for field in fields(Limits)]

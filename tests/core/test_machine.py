@@ -163,12 +163,12 @@ class Promises(RuleBasedStateMachine):
     @rule(age=st.sampled_from([0, 0, 0, 1]), call_ids=some_ids)
     def start_many(self, age: int, call_ids: list[str]) -> None:
         handle = self.handle(age)
+        began = bytes(call_id in call_ids for call_id in self.announced)
         if handle is not self.handles[-1] or self.closed:
-            assert self.closure.start_many(handle, call_ids) is False
+            assert self.closure.start_many(handle, began) is False
             return
-        announced = [call_id for call_id in call_ids if call_id in self.announced]
-        assert self.closure.start_many(handle, announced) is True
-        self.started |= set(announced) - set(self.outcomes)
+        assert self.closure.start_many(handle, began) is True
+        self.started |= set(call_ids) & set(self.announced) - set(self.outcomes)
 
     @rule(age=st.sampled_from([0, 0, 0, 1]), call_id=ids, content=values)
     def progress(self, age: int, call_id: str, content: Any) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from tests.core.tables import LAWS, STORIES, Broken, Mutant, mutants, play
-
 from toolbatch.core import TABLE, Input, State
 
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.core.tables import copy_of, mutants
-from tools import render_table
 
+from tests.core.tables import copy_of, mutants
 from toolbatch.core import TABLE, Input, State
+from tools import render_table
 
 
 def test_the_page_shows_the_table(capsys: pytest.CaptureFixture[str]) -> None:

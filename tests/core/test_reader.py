@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
-from tests.core.kit import BLANK, LONE, NOT_TEXT, Equal, HostileText, NoRepr, opened, shown, view
 
+from tests.core.kit import BLANK, LONE, NOT_TEXT, Equal, HostileText, NoRepr, opened, shown, view
 from toolbatch.core import (
     BatchHandle,
     Closed,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.core.kit import states
 
+from tests.core.kit import states
 from toolbatch.core import (
     Accepted,
     BatchHandle,
@@ -608,20 +608,6 @@ def test_a_start_between_looking_and_closing_counts() -> None:
         closed = outcomes(closure)["a"]
         assert isinstance(closed, Closed)
         assert closed.side_effect_state == "unknown"
-
-
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
-def test_ids_that_act_while_they_are_read(action: Action) -> None:
-    """`start_many` looks again when it has read its ids: False if the batch is closed or replaced by then (C14)."""
-    closure, handle, fire, done = prepared(action, then_raise=False)
-
-    def call_ids() -> Iterator[str]:
-        yield "a"
-        fire()
-
-    assert closure.start_many(handle, call_ids()) is (action not in CLOSES + BEGINS)
-    nested_stands(closure, action, done)
-    still_works(closure, handle)
 
 
 def test_progress_between_looking_and_closing_counts() -> None:

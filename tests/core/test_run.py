@@ -79,7 +79,7 @@ def test_the_machine_does_what_the_cell_says(state: State, event: Input) -> None
 def test_many_starts_are_many_single_starts() -> None:
     """Calls begun together are where each would be by itself, whatever their states were (C10, C17)."""
     together, alone = batch(*WAY.values(), []), batch(*WAY.values(), [])
-    together.begun([str(position) for position in range(len(State))])
+    together.begun(bytes([1] * len(State) + [0]))
     for position in range(len(State)):
         alone.move(position, Input.START, None)
     differ = {"handle"}

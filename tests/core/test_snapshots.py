@@ -9,8 +9,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.core.kit import Equal, NoRepr, opened, shown
 
+from tests.core.kit import Equal, NoRepr, opened, shown
 from toolbatch.core import (
     CallSnapshot,
     Cancelled,

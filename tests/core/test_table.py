@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from tests.core.tables import FINAL, LAWS, OPEN, STORIES, Story, play
 
+from tests.core.tables import FINAL, LAWS, OPEN, STORIES, Story, play
 from toolbatch.core import LATE, TABLE, Input, State
 from toolbatch.core._table import ROWS, Table, compile_rows
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.core.kit import BLANK, LONE, NOT_TEXT, HostileText, NoRepr
 
+from tests.core.kit import BLANK, LONE, NOT_TEXT, HostileText, NoRepr
 from toolbatch.core import InvalidInputError, InvalidTypeError, cut, preview, sound
 from toolbatch.core._text import byte_length, exact, require_text
 

@@ -6,14 +6,14 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from tests.core.kit import opened, shown
 
+from tests.core.kit import opened, shown
 from toolbatch.core import BatchHandle, Snapshot, ToolCall, ToolCallClosure, WrongThreadError
 
 OPERATIONS: dict[str, Callable[[ToolCallClosure, BatchHandle], Any]] = {
     "begin": lambda closure, _: closure.begin([ToolCall("x", "t")]),
     "start": lambda closure, handle: closure.start(handle, "a"),
-    "start_many": lambda closure, handle: closure.start_many(handle, ["a"]),
+    "start_many": lambda closure, handle: closure.start_many(handle, b"\x01"),
     "progress": lambda closure, handle: closure.progress(handle, "a", "p"),
     "settle": lambda closure, handle: closure.settle(handle, "a", {"status": "error"}),
     "succeed": lambda closure, handle: closure.succeed(handle, "a", "x"),

@@ -3,6 +3,7 @@
 A timer a call would cost the loop as much as the rest of a start; most calls of a batch share one bound.
 """
 
+import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -11,9 +12,14 @@ from ._execution import Execution
 
 __all__ = ["Deadlines"]
 
+logger = logging.getLogger("toolbatch")
+
+_LATE = 0.1
+"""Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
+
 
 class Deadlines:
-    """Calls `expire(execution or None for the batch, when)` for every deadline that has passed, earliest first.
+    """Calls `expire(execution or None for the batch, late_by or None)` for every deadline that has passed, earliest first.
 
     Args:
         loop: Whose clock and timers are used.
@@ -22,7 +28,7 @@ class Deadlines:
 
     __slots__ = ("_armed_for", "_count", "_expire", "_heap", "_loop", "_timer")
 
-    def __init__(self, loop: AbstractEventLoop, expire: Callable[[Execution | None, float], None]) -> None:
+    def __init__(self, loop: AbstractEventLoop, expire: Callable[[Execution | None, float | None], None]) -> None:
         self._loop = loop
         self._expire = expire
         self._heap: list[tuple[float, int, Execution | None]] = []
@@ -39,16 +45,30 @@ class Deadlines:
 
     def fire(self) -> None:
         """Expire every deadline that has passed, then wait for the next."""
-        heap = self._heap
+        heap, now = self._heap, self._loop.time()
+        if heap and now - heap[0][0] > _LATE:
+            self._tell(now)
         while heap and heap[0][0] <= self._loop.time():
             when, _, execution = heappop(heap)
-            self._expire(execution, when)
+            late_by = now - when
+            self._expire(execution, late_by if late_by > _LATE else None)
         while heap and heap[0][2] is not None and heap[0][2].settlement is not None:
             heappop(heap)
         if heap:
             self._arm(heap[0][0])
         else:
             self.clear()
+
+    def _tell(self, now: float) -> None:
+        # Once a firing: a thousand late calls are one blocked loop.
+        late = [entry for entry in self._heap if now - entry[0] > _LATE and _is_open(entry[2])]
+        if late:
+            when, _, execution = min(late)
+            whose = "the batch" if execution is None else f"call {execution.call.id} of {execution.call.name}"
+            others = f" and {len(late) - 1} more" if len(late) > 1 else ""
+            logger.warning(
+                "the event loop was blocked: the deadline of %s%s fired %.3f s late", whose, others, now - when
+            )
 
     def clear(self) -> None:
         """Forget all deadlines and stop the timer."""
@@ -70,5 +90,9 @@ class Deadlines:
         self._timer = self._loop.call_at(when, self.fire)
 
 
-def _ignore(_execution: Execution | None, _when: float) -> None:
+def _is_open(execution: Execution | None) -> bool:
+    return execution is None or execution.settlement is None
+
+
+def _ignore(_execution: Execution | None, _late_by: float | None) -> None:
     pass

@@ -31,9 +31,6 @@ __all__ = ["Engine"]
 
 logger = logging.getLogger("toolbatch")
 
-_LATE_DEADLINE: Final = 0.1
-"""Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
-
 Verb = Callable[..., Accepted | Rejected]
 """One of the closure's `succeed`, `fail`, `cancel`, `close_call`."""
 
@@ -302,18 +299,13 @@ class Engine:
         """Answer a call that can't be run, with an error that the model can act on."""
         self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
 
-    def expire(self, execution: Execution | None, when: float) -> None:
-        """A deadline has passed, of one call or of the batch."""
-        late_by = self.loop.time() - when
-        late = late_by if late_by > _LATE_DEADLINE else None
-        if late is not None:
-            name = "the batch" if execution is None else f"call {execution.call.id} of {execution.call.name}"
-            logger.warning("the event loop was blocked: the deadline of %s fired %.3f s late", name, late)
+    def expire(self, execution: Execution | None, late_by: float | None) -> None:
+        """A deadline has passed, of one call or of the batch; `late_by` where a blocked loop delayed it (B14)."""
         if execution is None:
-            self._bound_fired, self._late_by = self.bound, late
+            self._bound_fired, self._late_by = self.bound, late_by
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
         elif execution.settlement is None and self.result is None:
-            execution.fired, execution.deadline_late_by = execution.timeout, late
+            execution.fired, execution.deadline_late_by = execution.timeout, late_by
             self.close_call(execution, "timeout", f"Tool call timed out after {execution.timeout:g} seconds.")
 
     def ascertain(self, executions: Collection[Execution] | None = None) -> list[Execution]:
@@ -323,9 +315,14 @@ class Engine:
         returned, for `restore`.
         """
         withdrawn = self.entries.withdraw(executions, self.loop.time())
-        candidates = self.executions.values() if executions is None else executions
-        begun = [each.call.id for each in candidates if each.started_at is not None and each.settlement is None]
-        self.closure.start_many(self._handle, begun)
+        if executions is None:
+            self.closure.start_many(
+                self._handle, bytes([execution.started_at is not None for execution in self.executions.values()])
+            )
+        else:
+            for execution in executions:
+                if execution.started_at is not None and execution.settlement is None and self.result is None:
+                    self.closure.start(self._handle, execution.call.id)
         return withdrawn
 
     def restore(self, withdrawn: list[Execution]) -> None:

@@ -112,29 +112,33 @@ class ToolCallClosure:
         found = self._find(handle, call_id, None)
         return found if isinstance(found, Rejected) else self._commit(handle, call_id, found, Input.START, None)
 
-    def start_many(self, handle: BatchHandle, call_ids: Iterable[str]) -> bool:
-        """Do what `start` does for many calls of an open batch at a fraction of its cost, before they are closed.
+    def start_many(self, handle: BatchHandle, began: bytes) -> bool:
+        """Do what `start` does for a whole batch at a fraction of its cost: right before it is closed, say.
 
-        Calls that have their outcome keep it, and no diagnostic is kept of them. False says that nothing was done, since
-        the batch is closed or replaced.
+        A call that has its outcome keeps it, and no diagnostic is kept of it.
+
+        Args:
+            handle: The batch's handle.
+            began: One byte a call, in order of announcement: 1 if its execution has begun, else 0.
+
+        Returns:
+            False if nothing was done, since the batch is closed or replaced.
 
         Raises:
-            InvalidInputError: One of the calls was not announced. Nothing has changed.
-            InvalidTypeError: One of the ids is not a plain `str`. Nothing has changed.
+            InvalidTypeError: `began` is not `bytes`.
+            InvalidInputError: It is not one 0 or 1 a call. Nothing has changed.
         """
         self._check_thread()
         run = self._run
         if handle is not run.handle or run.close_reason is not None:
             return False
-        known = list(call_ids)
-        if not {str}.issuperset(map(type, known)):
-            raise InvalidTypeError("call_ids must be plain str, each of them")
-        if run is not self._run or run.close_reason is not None:  # reading them ran the caller's code
-            return False
-        if not run.positions.keys() >= set(known):
-            unknown = next(call_id for call_id in known if call_id not in run.positions)
-            raise InvalidInputError(f"{preview(unknown)} was not announced in generation {run.generation}")
-        run.begun(known)
+        if type(began) is not bytes:
+            raise InvalidTypeError(f"began must be bytes, not {preview(began)}")
+        if len(began) != len(run.announced) or began.strip(b"\x00\x01"):
+            raise InvalidInputError(
+                f"began must be a 0 or 1 for each of {len(run.announced)} calls, not {preview(began)}"
+            )
+        run.begun(began)
         return True
 
     def progress(self, handle: BatchHandle, call_id: str, content: object) -> Accepted | Rejected:
@@ -326,15 +330,16 @@ class ToolCallClosure:
         self, handle: BatchHandle, call_id: str, position: int, event: Input, settlement: Settlement | None
     ) -> Accepted | Rejected:
         """Look again, since the caller's code may have run, then move the call by its table and by nothing else."""
-        run, call_id = self._run, exact(call_id)
+        run = self._run
+        if handle is run.handle and run.close_reason is None and run.move(position, event, settlement):
+            return Accepted(run.generation, run.announced[position].id, settlement)
+        call_id = exact(call_id)
         observed = None if settlement is None else settlement.status
         if handle is not run.handle:
             return self._reject("stale_generation", call_id, handle.generation, observed)
         if run.close_reason is not None:
             return self._reject("run_closed", call_id, run.generation, observed)
-        if not run.move(position, event, settlement):
-            return self._reject("duplicate_settlement", call_id, run.generation, observed)
-        return Accepted(run.generation, call_id, settlement)
+        return self._reject("duplicate_settlement", call_id, run.generation, observed)
 
     def _closed_or_stale(self, handle: BatchHandle) -> Snapshot | Rejected | None:
         self._check_thread()

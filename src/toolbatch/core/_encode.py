@@ -11,7 +11,7 @@ from enum import Enum
 from json import JSONEncoder
 from json import encoder as json_encoder
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from ._errors import EncodingError
@@ -64,12 +64,11 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 def _is_flat(value: object) -> bool:
     """Whether nothing in `value` has members of its own, so that it can't hold itself."""
-    kind = type(value)
-    if kind is dict:
-        return _PLAIN.issuperset(map(type, cast("dict[Any, Any]", value).values()))
-    if kind is list or kind is tuple:
-        return _PLAIN.issuperset(map(type, cast("list[Any]", value)))
-    return kind in _PLAIN
+    if type(value) is dict:
+        return _PLAIN.issuperset(map(type, value.values()))
+    if type(value) is list or type(value) is tuple:
+        return _PLAIN.issuperset(map(type, value))
+    return type(value) in _PLAIN
 
 
 def _make_flat_chunker() -> Callable[[object, int], Iterable[str]]:

@@ -1,16 +1,30 @@
 """The active batch as the closure holds it: the only place where a call's state is assigned."""
 
-from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 from ._calls import BatchHandle, ToolCall
 from ._settlements import Closed, Settlement, SideEffectState
 from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot, View
-from ._table import LATE, ROWS, Input
+from ._table import LATE, ROWS, Input, State
 from ._text import byte_length
 
 __all__ = ["CLOSES", "NO_RUN", "Run"]
 
 CLOSES: dict[CloseStatus, Input] = {"error": Input.CLOSE_ERROR, "cancelled": Input.CLOSE_CANCELLED}
+
+
+_RUNNING: Final = int(State.RUNNING)
+_LAST_REPORT: Final = int(Input.CANCEL)
+
+
+def _column(event: Input) -> bytes:
+    """Where each state goes by one input, for all 256 bytes; a late one stays."""
+    return bytes(state if ROWS[state][event] is LATE else ROWS[state][event] or 0 for state in State).ljust(256, b"\0")
+
+
+_STARTED: Final = _column(Input.START)
+_CLOSED: Final = {status: _column(event) for status, event in CLOSES.items()}
 
 
 class Run:
@@ -46,46 +60,43 @@ class Run:
             return False
         self.states[position] = cell
         self.snapshot = None
-        if event <= Input.CANCEL:
+        if event <= _LAST_REPORT:
             self.started[position] = 1  # whatever the tool reports, it has begun
         if settlement is not None:
             self.settlements[position] = settlement
             self.pending -= 1
         return True
 
-    def begun(self, call_ids: Iterable[str]) -> None:
-        """Take note that the pending ones of these calls run; the others' outcomes stand."""
-        positions, states, started = self.positions, self.states, self.started
-        column = [row[Input.START] for row in ROWS]
-        for call_id in call_ids:
-            position = positions[call_id]
-            cell = column[states[position]]
-            if cell is not LATE:
-                states[position] = cell
-                started[position] = 1
+    def begun(self, began: bytes) -> None:
+        """Take note of which calls run, a byte each in order of announcement; where a call has its outcome, that stands."""
+        rows = list(zip(self.states, began, strict=True))
+        self.started = bytearray(
+            [was or (begins and state <= _RUNNING) for was, (state, begins) in zip(self.started, rows, strict=True)]
+        )
+        self.states = bytearray([_STARTED[state] if begins else state for state, begins in rows])
         self.snapshot = None
 
     def close(self, status: CloseStatus, code: str, message: str, side_effect_state: SideEffectState | None) -> None:
         """Give every pending call a synthetic outcome and freeze the run. `None` says what is known of each call."""
-        # Pending calls share two settlements; ten thousand of their own would cost most of the 5 ms that a deadline has.
+        # Pending calls share two settlements and move all at once: with ten thousand of them, a loop that asked the table
+        # for each would take most of the 5 ms that a deadline has.
         unknown = Closed(status, code, message, "unknown")
         not_started = Closed(status, code, message, "not_started")
-        column = [row[CLOSES[status]] for row in ROWS]
-        uncertain = False
-        for position, state in enumerate(self.states):
-            cell = column[state]
-            if cell is LATE:
-                continue
-            known = side_effect_state or self.known(position)
-            settlement = unknown if known == "unknown" else not_started
-            uncertain = uncertain or settlement is unknown
-            partial = self.partial(position) if self.partials else None
-            self.settlements[position] = Closed(status, code, message, known, partial) if partial else settlement
-            self.states[position] = cell
+        if side_effect_state is not None:
+            unknown = not_started = replace(unknown, side_effect_state=side_effect_state)
+        by_start = (not_started, unknown)
+        cut_off = [position for position in self.partials if self.settlements[position] is None]
+        settlements: list[Settlement | None] = [
+            end or by_start[began] for end, began in zip(self.settlements, self.started, strict=True)
+        ]
+        uncertain = any(end is unknown for end in settlements)
+        for position in cut_off:
+            settlements[position] = replace(by_start[self.started[position]], partial=self.partial(position))
+        self.settlements = settlements
+        self.states = self.states.translate(_CLOSED[status])
         self.pending = 0
-        self.close_reason = CloseReason(
-            status, code, message, side_effect_state or ("unknown" if uncertain else "not_started")
-        )
+        overall = side_effect_state or ("unknown" if uncertain else "not_started")
+        self.close_reason = CloseReason(status, code, message, overall)
         self.snapshot = None
 
     def seal(self) -> None:

@@ -1,9 +1,11 @@
 """What the layers above promise each other: records that cross a border, and Protocols with their promises."""
 
 from ._audit import AuditSink, LateNote, StaleResult
+from ._late import LATE_HEAD, late_line
 from ._outcomes import Cancellation, Completion, ExecutionOutcome, ExecutionStatus, OutcomeObserver
 
 __all__ = [
+    "LATE_HEAD",
     "AuditSink",
     "Cancellation",
     "Completion",
@@ -12,4 +14,5 @@ __all__ = [
     "LateNote",
     "OutcomeObserver",
     "StaleResult",
+    "late_line",
 ]

@@ -1,7 +1,7 @@
 """What every lane's export shares: which snapshots may leave, and what a failed call says to the model."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from toolbatch.core import (
     CallSnapshot,
@@ -17,13 +17,9 @@ from toolbatch.core import (
     require_closed,
     sound,
 )
+from toolbatch.ports import LATE_HEAD, late_line
 
 __all__ = ["Answer", "LateNote", "answers", "exported", "failure_text", "late_text", "require_list"]
-
-_LATE_HEAD: Final = (
-    "Results of earlier tool calls arrived after those calls had been answered. They replace nothing that was said "
-    "before; use them if they still matter."
-)
 
 
 class Answer(NamedTuple):
@@ -153,11 +149,11 @@ def late_text(late: Sequence[LateNote]) -> str | None:
     Raises:
         InvalidTypeError: A note has no text to give.
     """
-    parts = [_LATE_HEAD]
+    parts = [LATE_HEAD]
     for note in late:
         if not isinstance(note.content, str):
             raise InvalidTypeError(
                 f"the late result of call {note.call_id!r} must be text, not {preview(note.content)}"
             )
-        parts.append(f"{note.name} (call {note.call_id}, tool turn {note.generation}) returned:\n{sound(note.content)}")
+        parts.append(f"{late_line(note.name, note.call_id, note.generation)}\n{sound(note.content)}")
     return "\n\n".join(parts) if len(parts) > 1 else None

@@ -19,6 +19,7 @@ from ._ids import IdRule, mint
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, require_choice
 from ._replay import arguments_object, replay_name
+from ._tail import require_answered
 
 __all__ = ["calls", "extend", "message", "notes", "results"]
 
@@ -105,11 +106,13 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
+            a result. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)
     replies = answers(turn.calls(), snapshot)
+    _require_answered(history)
     ids = _unique([answer.call.id for answer in replies], _used_ids(history))
     content = _content(turn.source, replies, ids)
     new: list[dict[str, Any]] = [{"role": "assistant", "content": content}] if content else []
@@ -166,6 +169,16 @@ def _result(call: ToolCall, call_id: str, text: str, failed: bool) -> dict[str, 
         if toolset is not None:
             block["toolset_name"] = toolset  # "the API rejects a mismatch" (SDK `lib/tools/_toolsets/_runnable.py`)
     return block
+
+
+def _require_answered(history: list[Any]) -> None:
+    answered: set[object] = set()
+    for message in reversed(history):
+        blocks = items(field(message, "content"))
+        if field(message, "role") == "assistant":
+            require_answered([field(block, "id") for block in blocks if field(block, "type") == "tool_use"], answered)
+            return
+        answered.update(field(block, "tool_use_id") for block in blocks)
 
 
 def _used_ids(messages: list[Any]) -> set[str]:

@@ -18,6 +18,7 @@ from ._ids import IdRule
 from ._plain import copied, field, items, plain
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
 from ._replay import arguments_text, replay_name
+from ._tail import require_answered
 
 __all__ = ["calls", "extend", "notes", "results"]
 
@@ -74,17 +75,19 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
-        messages: The conversation. What is in it is neither read nor changed.
+        messages: The conversation. Its last turn is read; nothing in it is changed.
         response: As in `calls`.
         snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
+            a result. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)
     replies = answers(turn.calls(), snapshot)
+    _require_answered(history)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
     message = _assistant(turn, replies, names)
     named = zip(replies, names, strict=True)
@@ -101,6 +104,15 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     """
     text = late_text(late)
     return [] if text is None else [{"role": "user", "content": text}]
+
+
+def _require_answered(history: list[Any]) -> None:
+    answered: set[object] = set()
+    for message in reversed(history):
+        if field(message, "role") == "assistant":
+            require_answered([field(call, "id") for call in items(field(message, "tool_calls"))], answered)
+            return
+        answered.add(field(message, "tool_call_id"))
 
 
 def _read(response: object) -> Turn:

@@ -21,6 +21,7 @@ from ._ids import IdRule
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
 from ._replay import arguments_text, replay_name
+from ._tail import require_answered
 
 __all__ = ["calls", "extend", "notes", "results"]
 
@@ -89,17 +90,19 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
-        messages: The input items so far. What is in it is neither read nor changed.
+        messages: The input items so far. The last turn is read; nothing in it is changed.
         response: As in `calls`.
         snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, missing, or of other calls. In every case the list is as it was.
+        InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
+            a result. In every case the list is as it was.
     """
     history = require_list(messages)
     turn = _read(response)
     replies = answers(turn.calls(), snapshot)
+    _require_answered(history)
     unread = iter(replies)
     output = [_call_item(item, next(unread)) if _kind(item) else _item(item) for item in turn.source]
     history += [*output, *[_result(answer.call, answer.call.id, answer.text) for answer in replies]]
@@ -163,6 +166,20 @@ def _result(call: ToolCall, call_id: str, text: str) -> dict[str, Any]:
         if isinstance(caller, Mapping) and caller.get("type") == "program":
             item["caller"] = dict(caller)  # must match the call's; the model's own calls may leave it out
     return item
+
+
+def _require_answered(history: list[Any]) -> None:
+    announced: list[object] = []
+    answered: set[object] = set()
+    for item in reversed(history):
+        if _kind(item):
+            if not (field(item, "async") or field(item, "async_")):  # these may be answered later (LANES.md 2)
+                announced.append(field(item, "call_id"))
+        elif field(item, "type") in _OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
+            if announced:
+                break  # the model's last run of items has been read
+            answered.add(field(item, "call_id"))
+    require_answered(announced[::-1], answered)
 
 
 def _call_item(item: object, answer: Answer) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""What batches know of calls that a transcript leaves open: whether they were started, and how they ended."""
+
+from collections.abc import Callable, Hashable, Iterable
+
+from toolbatch.core import (
+    CallSnapshot,
+    Cancelled,
+    Closed,
+    Failed,
+    InvalidTypeError,
+    Snapshot,
+    Succeeded,
+    encode,
+    preview,
+)
+
+from ._matching import Call, Turn
+from ._plan import Close
+from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT
+
+__all__ = ["Known"]
+
+_UNKNOWN = Close(INTERRUPTED_TEXT)
+
+
+class Known:
+    """The batches' word on each call.
+
+    Ids can recur from turn to turn, and so can the names with them. The last uses of an id and the last batches that had it
+    are therefore paired from the end; an earlier use that no batch is left for is unknown.
+
+    Args:
+        snapshots: Snapshots of the batches, oldest first.
+        name: The lane's reading of a call's name.
+        turns: How to get all turns, and so all uses of an id.
+
+    Raises:
+        InvalidTypeError: One is not a snapshot made here.
+    """
+
+    def __init__(
+        self, snapshots: Iterable[Snapshot], name: Callable[[Call], str], turns: Callable[[], list[Turn]]
+    ) -> None:
+        self._rows: dict[tuple[int, int], CallSnapshot] = {}
+        told: dict[tuple[Hashable, str], list[CallSnapshot]] = {}
+        for snapshot in snapshots:
+            if type(snapshot) is not Snapshot:
+                raise InvalidTypeError(f"snapshots must be Snapshots made by a batch, not {preview(snapshot)}")
+            for row in snapshot.calls:
+                told.setdefault((row.call.wire_id or row.id, row.name), []).append(row)
+        if not told:
+            return
+        for turn in reversed(turns()):
+            for call in reversed(turn.calls):
+                rows = told.get((call.key, name(call)))
+                if rows:
+                    self._rows[call.position, call.index] = rows.pop()
+
+    def close(self, call: Call) -> Close:
+        """Return what to answer an open call with."""
+        row = self._rows.get((call.position, call.index))
+        if row is None:
+            return _UNKNOWN
+        end = row.settlement
+        if isinstance(end, Succeeded):
+            return Close(end.content, failed=False, known=True)
+        if isinstance(end, (Failed, Cancelled)):
+            # The same bytes as the lanes' own export of a reported failure (P4).
+            return Close(encode({"error": {"code": end.code, "message": end.message}}), known=True)
+        not_started = end.side_effect_state == "not_started" if isinstance(end, Closed) else not row.started
+        return Close(NOT_STARTED_TEXT) if not_started else _UNKNOWN

@@ -1,0 +1,168 @@
+"""`check` and `repair`: the two readings of one matching."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal, get_args
+
+from toolbatch.core import InvalidInputError, Snapshot, preview
+
+from ._anthropic import Anthropic
+from ._bedrock import Bedrock
+from ._faults import Fault, faults, violation
+from ._findings import RepairedTranscript, Violation
+from ._gemini import Gemini
+from ._known import Known
+from ._lane import Lane, Located
+from ._langchain import LangChain
+from ._matching import NOWHERE, Call, Matching, Turn
+from ._openai_chat import OpenAIChat
+from ._openai_responses import OpenAIResponses
+from ._plan import Options, Plan, leave_out, mend_turn
+from ._read import require_messages
+from ._sent import append_to_turn, drop_new_orphans
+
+__all__ = ["LANES", "LaneName", "check", "lane_of", "repair"]
+
+LaneName = Literal["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock", "langchain"]
+"""The message formats that the law knows (L6)."""
+
+LANES: Final[tuple[LaneName, ...]] = get_args(LaneName)
+
+_LANES: Final[dict[str, Lane]] = {
+    "openai_chat": OpenAIChat(),
+    "openai_responses": OpenAIResponses(),
+    "anthropic": Anthropic(),
+    "gemini": Gemini(),
+    "bedrock": Bedrock(),
+    "langchain": LangChain(),
+}
+
+
+def lane_of(name: object) -> Lane:
+    """Return the lane of that name.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    lane = _LANES.get(name) if isinstance(name, str) else None
+    if lane is None:
+        raise InvalidInputError(f"lane must be one of {', '.join(LANES)}, not {preview(name)}")
+    return lane
+
+
+def check(
+    messages: list[Any], lane: LaneName, *, repair_last: bool = True, server_context: bool = False
+) -> list[Violation]:
+    """Return what breaks the law in a list of messages, in the order of the list; nothing if it is lawful (L1, L2).
+
+    The law: the calls of an assistant message come last in it, each id once; right behind it stands exactly one result a
+    call; every result answers an earlier call, the nearest one with its id (L3). `check` and `repair` read the same
+    matching, so a list is lawful if and only if `repair` returns it as it is.
+
+    Args:
+        messages: The whole context, in the lane's shape: dicts, other mappings, or the SDK's objects. Only read.
+        lane: The format.
+        repair_last: `False` leaves a last turn alone whose calls can still be executed or approved (L7).
+        server_context: Whether earlier context is on the server (`previous_response_id`, `conversation`), so that a result
+            may answer a call that is not seen here (L7). An `item_reference` in the list says the same by itself.
+
+    Raises:
+        InvalidInputError: The lane is unknown.
+        InvalidTypeError: `messages` is not a list, or an entry is no message.
+    """
+    shape = lane_of(lane)
+    seen = _read(require_messages(messages), shape, server_context=server_context)
+    found = faults(seen, Located(shape, messages), shape.is_close, repair_last=repair_last)
+    return [violation(fault) for fault in found]
+
+
+def repair(
+    messages: list[Any],
+    lane: LaneName,
+    *,
+    prior_messages: Iterable[object] | None = None,
+    repair_last: bool = True,
+    server_context: bool = False,
+    sent: int = 0,
+    snapshots: Iterable[Snapshot] = (),
+) -> RepairedTranscript:
+    """Return a view of the messages that keeps the law, with a list of what was done (L1).
+
+    - content between or behind calls moves in front of them; thinking and reasoning stay where they are (L6);
+    - a later call with an id of the same turn is left out, the first one stays;
+    - a result that was recorded later moves up to its call, past whole turns; several results of one call are folded;
+    - a call without a result is closed with `INTERRUPTED_TEXT`. A close beside a recorded result is void;
+    - a result without an earlier call is left out.
+
+    Pure and deterministic: the input is never changed, an unchanged message keeps its identity, a lawful list comes back
+    as the same object, and repairing twice equals repairing once (L4).
+
+    Args:
+        messages: The whole context, in the lane's shape: dicts, other mappings, or the SDK's objects.
+        lane: The format.
+        prior_messages: Messages that stood before this run, by identity: a `missing_result` repair of one of them has
+            `before_run` (L5). In Responses, these are the items of the calls.
+        repair_last: `False` leaves open a last turn whose calls can still be executed or approved (L7).
+        server_context: As in `check`.
+        sent: How many messages were sent already. None of them is changed, moved or left out: a turn at their end is
+            still closed, and a result that comes too late is delivered as new content where it stands (B20). What can't be
+            mended is in `remaining`.
+        snapshots: Snapshots of the batches that ran these calls, oldest first. A call that one of them knows is answered
+            with its own outcome, or its close says that the tool was not started.
+
+    Raises:
+        InvalidInputError: The lane is unknown, or `sent` is not between 0 and the number of messages.
+        InvalidTypeError: `messages` is not a list, an entry is no message, or a snapshot was not made here.
+    """
+    shape = lane_of(lane)
+    require_messages(messages)
+    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 <= sent <= len(messages):
+        raise InvalidInputError(f"sent must be between 0 and the {len(messages)} messages, not {preview(sent)}")
+    seen = _read(messages, shape, server_context=server_context, border=sent)
+    sources = Located(shape, messages)
+    found = faults(seen, sources, shape.is_close, repair_last=repair_last)
+    if not found:
+        return RepairedTranscript(messages)
+    sent_part = _read(messages[:sent], shape, server_context=server_context)
+    options = Options(
+        is_close=shape.is_close,
+        close=Known(snapshots, shape.name, lambda: seen.all_turns(sources)).close,
+        home=lambda call: shape.home(messages, call),
+        prior=frozenset(map(id, prior_messages or ())),
+        spared=NOWHERE if repair_last else seen.tail,
+        sent=sent,
+        border=sent_part.position_of(sent_part.run),
+        reaches=sent_part.is_latest if shape.anywhere else _never,
+    )
+    plan = _plan(found, options)
+    if not plan.repairs:
+        return RepairedTranscript(messages, remaining=tuple(plan.remaining))
+    lossy = plan.lossy or any(shape.loses(slot.results) for batch in plan.batches for slot in batch.slots)
+    return RepairedTranscript(shape.apply(messages, plan), tuple(plan.repairs), lossy, tuple(plan.remaining))
+
+
+def _never(_: Call) -> bool:
+    return False
+
+
+def _read(messages: Sequence[Any], lane: Lane, *, server_context: bool, border: int = 0) -> Matching:
+    seen = Matching(opaque=server_context, border=border)
+    lane.read(messages, seen)
+    return seen
+
+
+def _plan(found: list[Fault], options: Options) -> Plan:
+    """Return what mends all faults, turn by turn in the order of the transcript."""
+    plan = Plan()
+    turns: dict[int, tuple[Turn | None, list[Fault]]] = {}
+    for fault in found:
+        turns.setdefault(id(fault.turn), (fault.turn, []))[1].append(fault)
+    for turn, of_turn in turns.values():
+        if turn is None:
+            orphans = drop_new_orphans(plan, of_turn[0], options)
+            if orphans:
+                leave_out(plan, orphans)
+        elif turn.position < options.sent:
+            append_to_turn(plan, turn, of_turn, options)
+        else:
+            mend_turn(plan, turn, of_turn, options)
+    return plan

@@ -1,0 +1,237 @@
+"""OpenAI Responses: calls, outputs and all else are items of one flat list.
+
+Turns are not marked here. A turn is an unbroken run of items that the model made, and its outputs go right behind the run.
+The API itself takes an output anywhere behind its call; the law wants it at home, so that a list can be cut and translated.
+Once the run holds something signed or ordered (a reasoning item, a compaction, a reference to a stored item) its items are
+never moved against each other. Rules and shapes: LANES.md 2.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, final
+
+from toolbatch.core import ToolbatchError, encode, preview
+
+from ._fold import folded, joined
+from ._matching import NOWHERE, Call, Matching, Result, Turn
+from ._message_lane import MessageLane
+from ._openai_chat import text_of
+from ._plan import Close, Note
+from ._read import field, getter, key_of
+from ._segments import arranged
+from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT, is_close_text, told
+
+__all__ = ["OpenAIResponses", "item_type"]
+
+_OUTPUTS: Final = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_RESULTS: Final = frozenset(_OUTPUTS.values())
+_NOT_BY_THE_MODEL: Final = frozenset(
+    {"mcp_approval_response", "additional_tools", "compaction_trigger", "configuration_update"}
+)
+_BARRIERS: Final = frozenset({"reasoning", "compaction", "item_reference"})
+_LOCAL_SHELL: Final = ("local_shell_call", "local_shell_call_output")
+# A computer's output has room for a screenshot and for nothing else, so its close is the smallest picture there is.
+_BLANK_PICTURE: Final = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+
+def item_type(get: Callable[[str], Any]) -> str:
+    """Return an item's type. Messages and references may leave it out."""
+    kind = get("type")
+    if kind is None:
+        return "message" if get("role") is not None else "item_reference"
+    return str(kind)
+
+
+def _type(item: object) -> str:
+    return item_type(lambda name: field(item, name))
+
+
+def _order(item: object) -> str:
+    kind = _type(item)
+    return "call" if kind in _OUTPUTS and _answered_by_us(kind, item) else "content"
+
+
+def _answered_by_us(kind: str, item: object) -> bool:
+    return kind != "tool_search_call" or field(item, "execution") == "client"
+
+
+def _key(kind: str, get: Callable[[str], Any]) -> str | int | None:
+    key = key_of(get("call_id"))
+    return key_of(get("id")) if key is None and kind in _LOCAL_SHELL else key
+
+
+@final
+class OpenAIResponses(MessageLane):
+    """The lane."""
+
+    anywhere: ClassVar[bool] = True
+
+    def read(self, messages: Sequence[Any], seen: Matching) -> None:
+        making: _Run | None = None  # the run of the model's items that is being read
+        run = NOWHERE  # the turn whose outputs are being read
+        for position, item in enumerate(messages):
+            get = item.get if type(item) is dict else getter(item, position)
+            kind = item_type(get)
+            by_model = kind not in _RESULTS and kind not in _NOT_BY_THE_MODEL
+            if kind == "message":
+                by_model = get("role") == "assistant"
+            if making is not None and (not by_model or position == seen.border):
+                run, making = making.end(position), None
+            if by_model:
+                making = making or _Run(position, seen)
+                making.add(kind, item, position, get)
+                run = NOWHERE
+                continue
+            key = _key(kind, get) if kind in _RESULTS else None
+            if key is not None:
+                seen.answer(key, position, 0, run)
+            else:
+                run = NOWHERE  # also for an output that reports for no call: it has a name, and no `call_id`
+        if making is not None:
+            run = making.end(len(messages))
+        seen.run = seen.tail = run
+
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:  # noqa: ARG002  each item is a message
+        return index, messages[index]
+
+    def is_result(self, message: Any) -> bool:
+        return _type(message) in _RESULTS
+
+    def is_close(self, result: Result) -> bool:
+        output = field(result.source, "output")
+        if is_close_text(text_of(output)):
+            return True
+        kind = field(result.source, "type")
+        if kind == "computer_call_output":
+            return bool(field(output, "image_url") == _BLANK_PICTURE)
+        if kind == "shell_call_output" and isinstance(output, list) and len(output) == 1:
+            return is_close_text(field(output[0], "stderr"))
+        return isinstance(output, str) and output.startswith('{"error":') and is_close_text(_error_of(output))
+
+    def name(self, call: Call) -> str:
+        return str(field(call.source, "name") or str(field(call.source, "type")).removesuffix("_call"))
+
+    def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
+        kind = str(field(call.source, "type"))
+        item: dict[str, Any] = {"type": _OUTPUTS[kind], "call_id": field(call.source, "call_id")}
+        if kind == "local_shell_call":
+            call_id = item["call_id"] if item["call_id"] is not None else field(call.source, "id")
+            return {"type": item["type"], "id": call_id, "call_id": call_id, "output": close.text}
+        if kind == "computer_call":
+            return {**item, "output": {"type": "computer_screenshot", "image_url": _BLANK_PICTURE}}
+        if kind == "shell_call":  # of the two ends that there are, `exit` would claim to know a code
+            return {**item, "output": [{"stdout": "", "stderr": close.text, "outcome": {"type": "timeout"}}]}
+        if kind == "apply_patch_call":
+            return {**item, "status": "failed" if close.failed else "completed", "output": close.text}
+        if kind == "tool_search_call":
+            return {**item, "execution": "client", "tools": []}
+        caller = field(call.source, "caller")
+        if field(caller, "type") != "program":
+            return {**item, "output": close.text}
+        # A program reads its tool's output as JSON, and its caller has to be named again (LANES.md 2).
+        text = encode({"error": close.text}) if close.failed and not close.known else close.text
+        return {**item, "output": text, "caller": caller}
+
+    def fold(self, results: Sequence[Result]) -> Any:
+        sources = [result.source for result in results]
+        outputs = [field(source, "output") for source in sources]
+        kind = field(sources[0], "type")
+        if kind == "computer_call_output":
+            return sources[-1]  # the newest picture: there is room for one
+        if kind == "tool_search_output":
+            tools = [tool for source in sources for tool in field(source, "tools") or ()]
+            return folded(sources, "tools", tools)
+        if kind == "shell_call_output":
+            return folded(sources, "output", [part for output in outputs for part in output or ()])
+        return folded(sources, "output", joined(outputs, [False] * len(outputs), _part))
+
+    def loses(self, results: Sequence[Result]) -> bool:
+        return len(results) > 1 and field(results[0].source, "type") == "computer_call_output"
+
+    def mended(self, messages: Sequence[Any], turn: Turn) -> dict[int, list[Any]]:
+        again = {call.position for call in turn.repeats}
+        kept = [messages[position] for position in range(turn.position, turn.end) if position not in again]
+        if not any(_type(item) in _BARRIERS for item in kept):
+            kept = arranged(kept, _order)
+        elif turn.end - 1 in again:
+            # A reasoning item without the call that it led to is refused, so it leaves with it.
+            while kept and field(kept[-1], "type") == "reasoning":
+                kept.pop()
+        view: dict[int, list[Any]] = {position: [] for position in range(turn.position, turn.end)}
+        view[turn.position] = kept
+        return view
+
+    def note(self, messages: Sequence[Any], notes: Sequence[Note]) -> Any:  # noqa: ARG002
+        entries = [(self.name(note.call), note.call.label, _told(note.result.source)) for note in notes]
+        content = told(entries, _part)
+        return {"role": "user", "content": [_part(content)] if isinstance(content, str) else content}
+
+
+class _Run:
+    """Items that the model made, one behind the other."""
+
+    __slots__ = ("_barrier", "_position", "_seen", "_turn", "_untidy")
+
+    def __init__(self, position: int, seen: Matching) -> None:
+        self._position = position
+        self._seen = seen
+        self._turn = NOWHERE
+        self._barrier = False
+        self._untidy = False
+
+    def add(self, kind: str, item: Any, position: int, get: Callable[[str], Any]) -> None:
+        key = _key(kind, get) if kind in _OUTPUTS else None
+        if key is not None and _answered_by_us(kind, item):
+            if self._turn < 0:
+                self._turn = self._seen.turn(self._position)
+            required = get("async") is not True and get("async_") is not True
+            self._seen.call(self._turn, key, position, required=required)
+        elif kind in _BARRIERS:
+            self._barrier = True
+            self._seen.opaque |= kind == "item_reference"
+        elif self._turn >= 0:
+            self._untidy = True
+
+    def end(self, position: int) -> int:
+        if self._turn >= 0:
+            self._seen.end(self._turn, position)
+            if self._untidy and not self._barrier:
+                self._seen.untidy(self._turn)
+        return self._turn
+
+
+def _error_of(text: str) -> object:
+    # What we wrote is compared to the letter: no need to parse what others wrote.
+    for close in (INTERRUPTED_TEXT, NOT_STARTED_TEXT):
+        if text == encode({"error": close}):
+            return close
+    return None
+
+
+def _told(item: object) -> Any:
+    """Return what an output says as content of a user message: text, or parts that such a message takes."""
+    output = field(item, "output")
+    if isinstance(output, str):
+        return output
+    if field(item, "type") == "computer_call_output":
+        return [{**output, "type": "input_image"}] if isinstance(output, Mapping) else preview(output)
+    if isinstance(output, list) and all(str(field(part, "type")).startswith("input_") for part in output):
+        return output
+    try:
+        return encode(output if output is not None else field(item, "tools"))
+    except ToolbatchError:
+        return preview(output, 10_000)
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "input_text", "text": text}

@@ -1,0 +1,118 @@
+"""Append-only: what can still be done about turns that were sent already.
+
+The messages that were sent are signed or cached as they are, so none is changed, moved or left out. What is left to do:
+
+- the turn at the border, behind which nothing but its results was sent, can still be answered: missing results are closed
+  and late ones moved, right behind what was sent;
+- a result that comes for a call which had been answered is delivered as new content where it stands (B20);
+- all else is reported in `remaining`.
+"""
+
+from collections.abc import Sequence
+
+from ._faults import Fault, violation
+from ._findings import Form
+from ._matching import Call, Result, Turn
+from ._plan import Batch, Note, Options, Plan, Slot, delivered, fill, report
+
+__all__ = ["append_to_turn", "drop_new_orphans"]
+
+
+def drop_new_orphans(plan: Plan, fault: Fault, options: Options) -> list[Result]:
+    """Return the orphans that may be left out, and report those that were sent."""
+    sent = [result for result in fault.results if result.position < options.sent]
+    if sent:
+        plan.remaining.append(violation(Fault("orphan_result", sent[0].position, None, [], sent)))
+    return fault.results[len(sent) :]
+
+
+def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Options) -> None:
+    """Plan what can be done about a turn that was sent."""
+    plan.remaining += [violation(fault) for fault in found if fault.form in ("trailing_text", "duplicate_call")]
+    forms = {fault.form for fault in found} & {"late_result", "duplicate_result", "missing_result"}
+    if not forms:
+        return
+    slots: list[Slot] = []
+    done: dict[Form, list[Call]] = {}
+    for call in turn.calls:
+        results = call.results
+        before = [result for result in results if result.position < options.sent]
+        after = results[len(before) :]
+        if before:
+            _remain(plan, turn, call, before)
+            _deliver(plan, turn, call, after, options, known=not all(map(options.is_close, before)))
+        elif not call.required:
+            continue
+        elif turn.position == options.border:
+            slot = fill(turn, call, after, options)
+            if slot is not None:
+                slots.append(slot)
+                plan.taken += after
+            _note_done(done, call, after, turn)
+        elif options.reaches(call):
+            _keep_first(plan, turn, slots, done, call, after, options)
+        else:
+            plan.remaining.append(violation(Fault("missing_result", turn.position, turn, [call])))
+            _deliver(plan, turn, call, after, options, known=False)
+    if slots:
+        plan.batches.append(Batch(turn, slots, max(options.sent, turn.end)))
+    for form, calls in done.items():
+        results = [result for call in calls for result in call.results]
+        report(plan, Fault(form, turn.position, turn, calls, results), options)
+
+
+def _remain(plan: Plan, turn: Turn, call: Call, before: list[Result]) -> None:
+    """Report what is wrong with the results that were sent."""
+    if len(before) > 1:
+        plan.remaining.append(violation(Fault("duplicate_result", turn.position, turn, [call], before)))
+    if call.required and before[0].run != turn.number:
+        plan.remaining.append(violation(Fault("late_result", turn.position, turn, [call], before[:1])))
+
+
+def _deliver(plan: Plan, turn: Turn, call: Call, after: list[Result], options: Options, *, known: bool) -> None:
+    """Make new content of results that come too late, and leave out closes, which say nothing new.
+
+    Args:
+        plan: What is added to.
+        turn: The turn, which was sent.
+        call: The call.
+        after: Its results that were not sent.
+        options: The options.
+        known: Whether a recorded result was sent, so that these are second ones.
+    """
+    for result in after:
+        plan.taken.append(result)
+        if options.is_close(result):
+            report(plan, Fault("duplicate_result", turn.position, turn, [call], [result]), options)
+        else:
+            plan.notes.append(Note(call, result))
+            form: Form = "duplicate_result" if known else "late_result"
+            delivered(plan, Fault(form, turn.position, turn, [call], [result]))
+
+
+def _note_done(done: dict[Form, list[Call]], call: Call, after: list[Result], turn: Turn) -> None:
+    if not after:
+        done.setdefault("missing_result", []).append(call)
+    elif len(after) > 1:
+        done.setdefault("duplicate_result", []).append(call)
+    elif after[0].run != turn.number:
+        done.setdefault("late_result", []).append(call)
+
+
+def _keep_first(
+    plan: Plan,
+    turn: Turn,
+    slots: list[Slot],
+    done: dict[Form, list[Call]],
+    call: Call,
+    after: list[Result],
+    options: Options,
+) -> None:
+    """Answer a call of a turn in the past, in a lane that takes an answer anywhere: the first result stays where it is."""
+    if after:
+        _deliver(plan, turn, call, after[1:], options, known=True)
+        return
+    slot = fill(turn, call, [], options)
+    if slot is not None:
+        slots.append(slot)
+        done.setdefault("missing_result", []).append(call)
