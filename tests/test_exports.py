@@ -20,7 +20,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolbatch"
 # To make a name public, write it here and in its package's `__all__`. To take one away is a breaking change.
 PUBLIC = {
     "toolbatch": """
-        AuditChannel BatchClosedError BatchStateError CallContext EncodingError ExecutionOutcome
+        AuditChannel BatchClosedError BatchStateError CallContext EncodingError ExecutionOutcome Tool ToolCatalog tool
         InvalidInputError InvalidTypeError JsonLinesSink LateNote Limits LoggingSink ProviderMismatchError
         Snapshot StaleResult ToolBatch ToolCall ToolCounters ToolError ToolSession ToolbatchError
         WrongThreadError current_call
@@ -44,14 +44,18 @@ PUBLIC = {
     "toolbatch.batch": """
         AuditChannel CallContext ErrorDetail OnError ToolBatch ToolSession Tools current_call let_go_count
     """,
+    "toolbatch.tools": """
+        AnyTool Judge Lane NamedOptions Prepared Refused Registration Rendered Tool ToolCatalog ToolOptions ToolView Tools
+        near_names prepare render_result tool unknown_tool_message
+    """,
     "toolbatch.testing": """
         FakeProvider RecordedRequest Rejection Reply Rule Script ScriptedCall check_anthropic check_chat
         check_responses
     """,
 }
 
-PROMISED = "ToolBatch ToolSession ToolCall Snapshot Limits StaleResult ExecutionOutcome ToolError BatchClosedError"
-"""Names that checks outside this repository import from the root (REQUIREMENTS, Public names), as far as they exist by now."""
+PROMISED = "ToolBatch ToolSession ToolCall Snapshot Limits StaleResult ExecutionOutcome ToolError BatchClosedError tool Tool ToolCatalog"
+"""Names that checks outside this repository import from the root (REQUIREMENTS, Public names)."""
 
 PROMISED_BY_THE_CORE = "ToolCallClosure Limits ToolCall BatchHandle Begun Accepted Rejected Snapshot"
 

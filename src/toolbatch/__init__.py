@@ -23,6 +23,7 @@ from .core import (
 )
 from .observe import JsonLinesSink, LoggingSink, ToolCounters
 from .ports import ExecutionOutcome, LateNote, StaleResult
+from .tools import Tool, ToolCatalog, tool
 
 __all__ = [
     "AuditChannel",
@@ -40,12 +41,15 @@ __all__ = [
     "ProviderMismatchError",
     "Snapshot",
     "StaleResult",
+    "Tool",
     "ToolBatch",
     "ToolCall",
+    "ToolCatalog",
     "ToolCounters",
     "ToolError",
     "ToolSession",
     "ToolbatchError",
     "WrongThreadError",
     "current_call",
+    "tool",
 ]

@@ -30,13 +30,12 @@ from toolbatch.observe import ToolCounters
 from toolbatch.ports import ExecutionOutcome, OutcomeObserver
 
 from ._audit import AuditChannel
-from ._drive import Work, kind_of
 from ._engine import Engine
 from ._execution import NEVER, Execution, Phase
 from ._failures import ErrorDetail, discard
 from ._host import Host
 from ._options import DEFAULT_TEARDOWN, BatchOptions, OnError, Tools, seconds
-from ._unknown import unknown_tool_message
+from ._plan import plan_call, plan_start
 
 __all__ = ["ToolBatch"]
 
@@ -51,7 +50,7 @@ class ToolBatch:
 
     Args:
         calls: What the model announced: `ToolCall`s, or mappings or objects with `id`, `name` and `arguments`.
-        tools: Functions by tool name, for `start_all`.
+        tools: A `ToolCatalog`, or functions by tool name, for `start_all`.
         timeout: Seconds for the whole batch, from entering it.
         deadline: The same as a time of the loop's clock; the earlier of the two holds, and an enclosing anyio scope's
             deadline if that is earlier still.
@@ -200,14 +199,15 @@ class ToolBatch:
         """Run a tool for a call, and return at once.
 
         A coroutine function runs in a task, an async generator too (its last item is the result), a plain function in a
-        thread, and an awaitable is awaited. Each sees a copy of the caller's context variables (B11). A call that has its
+        thread, and an awaitable is awaited. A `Tool` checks its named arguments first: a call whose arguments it refuses is
+        answered as `invalid_arguments`. Each sees a copy of the caller's context variables (B11). A call that has its
         outcome already, by `cancel` or its own deadline, is left alone: nothing is run.
 
         Args:
             call_id: The call.
             fn: The tool.
             *args: Its positional arguments.
-            timeout: Seconds; `call_timeout` where `None`, infinity for no bound.
+            timeout: Seconds; the tool's own or else `call_timeout` where `None`, infinity for no bound.
             **kwargs: Its named arguments. One that is itself called `timeout` must be bound with `functools.partial`.
 
         Raises:
@@ -218,8 +218,8 @@ class ToolBatch:
         """
         try:
             engine, execution = self._admit(call_id)
-            bound = self._options.call_timeout if timeout is None else seconds(timeout, "timeout")
-            work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs, None)
+            bound = None if timeout is None else seconds(timeout, "timeout")
+            work = plan_start(fn, args, kwargs)
         except BaseException:
             discard(fn)
             raise
@@ -229,15 +229,17 @@ class ToolBatch:
             engine.start(execution, work, bound)
 
     def start_all(self) -> None:
-        """Start every call that was not started yet, with the function that `tools` has for its name.
+        """Start every call that was not started yet, with the function or `Tool` that `tools` has for its name.
 
-        A call of a name that is not there is answered as error/`unknown_tool`, with near names (T5).
+        A `Tool` gets checked and converted arguments, has its own timeout, and runs alone unless it is `parallel` (T8). Calls
+        that can't be run are answered: `unknown_tool` with near names, `invalid_arguments` (T5), and `denied` where a tool
+        needs an approval, which nobody can give here.
 
         Raises:
             BatchClosedError: The batch is closed or replaced. Nothing was run.
             BatchStateError: The batch was not entered. Nothing was run.
             InvalidInputError: The batch was made without `tools`. Nothing was run.
-            InvalidTypeError: One of the tools is no function. Nothing was run.
+            InvalidTypeError: One of the tools can't be run. Nothing was run.
         """
         tools = self._options.tools
         if tools is None:
@@ -245,21 +247,14 @@ class ToolBatch:
         if self._here().result is not None and not self.calls:
             return  # no calls, or all were answered on entering (P6), which closed the batch: nothing is left to start
         engine = self._open()
-        todo: list[tuple[Execution, Work | None]] = []  # all of it is looked at before anything is started
-        for execution in engine.executions.values():
-            if execution.phase is Phase.ANNOUNCED and execution.settlement is None:
-                fn = tools.get(execution.call.name)
-                kind = None if fn is None else kind_of(fn, has_arguments=True)
-                todo.append((execution, kind and Work(kind, fn, (), dict(execution.call.arguments), None)))
-        for execution, work in todo:
-            if execution.phase is not Phase.ANNOUNCED or execution.settlement is not None or engine.result is not None:
-                continue  # an observer's doing
-            if work is None:
-                call = execution.call
-                message = unknown_tool_message(call.name, tools)
-                engine.answer(execution, "unknown_tool", message)
-            else:
-                engine.start(execution, work, self._options.call_timeout)
+        waiting = [
+            (execution, plan_call(execution.call, tools))  # all of it is looked at before anything is started
+            for execution in engine.executions.values()
+            if execution.phase is Phase.ANNOUNCED and execution.settlement is None
+        ]
+        for execution, work in waiting:
+            if execution.settlement is None and engine.result is None:  # unless an observer has ended it
+                engine.start(execution, work, None)
 
     async def snapshot(self) -> Snapshot:
         """Wait until every call has its outcome, and return the closed snapshot.
@@ -335,6 +330,12 @@ class ToolBatch:
     def counters(self) -> Mapping[str, ToolCounters]:
         """How often each tool ran and how it went, by tool name: of the session, or of this batch (O5)."""
         return self._host.counters(self._engine if self._host.crew is None else None)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What each tool's `meta` says of its result, by call id: for the host, and never shown to the model (T9)."""
+        executions = () if self._engine is None else self._engine.executions.values()
+        return {execution.call.id: execution.meta for execution in executions if execution.meta is not None}
 
     @property
     def generation(self) -> int | None:

@@ -10,6 +10,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbatch.core import InvalidTypeError, preview
+from toolbatch.tools import AnyTool
 
 from ._context import current_call
 from ._execution import Execution, current_execution
@@ -43,13 +44,17 @@ class Work(NamedTuple):
         args: Its positional arguments.
         kwargs: Its named arguments.
         context: Where; `None` for a copy of the context of whoever launches it.
+        tool: The tool that it belongs to, where it belongs to one.
+        is_alone: Whether no other call of the batch may overlap with it (T8).
     """
 
     kind: Kind
     fn: Any
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    context: Context | None
+    context: Context | None = None
+    tool: AnyTool | None = None
+    is_alone: bool = False
 
 
 def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact about the call beside it, not an option
@@ -83,7 +88,7 @@ def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact ab
 
 def drive(engine: "Engine", execution: Execution, work: Work) -> Coroutine[Any, Any, None]:
     """Return the body of the task that runs a tool and reports how it ended. It raises nothing."""
-    kind, fn, args, kwargs, _ = work
+    kind, fn, args, kwargs, *_ = work
     match kind:
         case Kind.FUNCTION:
             return _drive_function(engine, execution, fn, args, kwargs)

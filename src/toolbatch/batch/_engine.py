@@ -8,12 +8,11 @@ are synchronous, so no cancellation can fall between deciding and knowing. Settl
 import asyncio
 import logging
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextvars import copy_context
 from typing import Any, Final, Literal
 
-from toolbatch.core import Accepted, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
+from toolbatch.core import Accepted, CallProblem, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
 from toolbatch.ports import ExecutionOutcome
 
 from ._clock import Clock
@@ -24,6 +23,7 @@ from ._entries import Entries
 from ._execution import NEVER, Execution, Phase, current_execution
 from ._host import Host
 from ._options import BatchOptions
+from ._places import Places
 from ._reports import raised
 from ._waiting import Waiting
 
@@ -59,7 +59,6 @@ class Engine:
     deadline = NEVER  # of the batch, in loop time
     bound = NEVER  # the same, in seconds from the beginning
     _started = 0  # invariant: calls that the caller has started and that have no outcome
-    _active = 0  # invariant: those among them that were launched, and so hold a place
     _closed_at = 0.0  # loop time
     _bound_fired: float | None = None  # the batch's bound, once it has
     _late_by: float | None = None
@@ -78,10 +77,9 @@ class Engine:
         self.run_id = options.run_id
         self.crew = Crew(clock.loop)
         self._on_outcome = options.on_outcome
-        # Whether something may have to follow when a call is settled and others are not.
-        self._is_watchful = options.on_error != "continue" or options.max_concurrency < NEVER
+        self._is_watchful = options.on_error != "continue"  # or calls wait: something may follow when one is settled
         self._deadlines = Deadlines(clock.loop, self.expire)
-        self._queue: deque[Execution] = deque()  # started, waiting for a place; those that are settled are skipped
+        self._places = Places(options.max_concurrency)
         self.entries = Entries()
         self._waiting = Waiting()
         own = weakref.ref(self)
@@ -117,7 +115,7 @@ class Engine:
             if phase:  # ANNOUNCED is 0
                 self._started -= 1
                 if phase is not Phase.QUEUED:
-                    self._active -= 1
+                    self._places.taken -= 1
             if phase is not Phase.ENDED or self._on_outcome is not None:
                 self._retire(execution)
             if self._unsettled == 0:
@@ -152,7 +150,7 @@ class Engine:
         if not self._unaccounted or self.result is None:
             return
         self._unaccounted = False
-        self._queue.clear()
+        self._places.clear()
         cut_off = []
         for execution, (_, settlement) in zip(self.executions.values(), self.result.settled(), strict=True):
             if execution.settlement is None:
@@ -175,17 +173,14 @@ class Engine:
         """One call more is settled, and others are not: let the next one run, unless this one ends the batch."""
         if self.result is not None:
             return  # an observer has closed the batch
-        if (
-            self.options.on_error == "cancel_siblings"
-            and execution.phase
-            is not Phase.ANNOUNCED  # a call that can't be run is the model's mistake, and no failure
-            and execution.status() in ("failed", "timed_out")
-        ):
+        # A call that can't be run is the model's mistake, and not a tool's failure.
+        ran = self.options.on_error == "cancel_siblings" and execution.phase is not Phase.ANNOUNCED
+        if ran and execution.status() in ("failed", "timed_out"):
             message = f"Cancelled, because the call of {execution.call.name} in the same turn failed."
             self.close("cancelled", "sibling_failed", message, None)
         else:
-            if self._queue:
-                self._launch_next()
+            while (ready := self._places.next()) is not None:
+                self._launch(*ready)
             if self._started == 0:
                 self._waiting.wake_quiet()
                 self._tell_if_stuck()
@@ -198,28 +193,29 @@ class Engine:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    def start(self, execution: Execution, work: Work, bound: float) -> None:
-        """Run a call's code now, or as soon as there is a place (B13). Its own bound counts from then."""
+    def start(self, execution: Execution, work: Work | CallProblem, bound: float | None) -> None:
+        """Run a call's code now, or as soon as there is a place (B13, T8); or answer it, where it can't be run.
+
+        Its own bound counts from its launch: the given one, else its tool's, else that of the batch's calls.
+        """
+        if isinstance(work, CallProblem):
+            self.answer(execution, work.code, work.message)
+            return
+        tool = execution.tool = work.tool
+        if bound is None:
+            bound = self.options.call_timeout if tool is None or tool.timeout is None else tool.timeout
         execution.timeout = bound
         self._started += 1
         if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
             execution.started_at = self.loop.time()  # it may be running already (B5)
-        if self._active >= self.options.max_concurrency:
-            execution.phase = Phase.QUEUED
-            execution.work = work._replace(context=copy_context())
-            self._queue.append(execution)
-        else:
+        if self._places.is_free(work):
             self._launch(execution, work)
-
-    def _launch_next(self) -> None:
-        while self._queue and self._active < self.options.max_concurrency:
-            execution = self._queue.popleft()
-            work, execution.work = execution.work, None
-            if execution.settlement is None and work is not None:
-                self._launch(execution, work)
+        else:
+            self._places.wait(execution, work._replace(context=copy_context()))
+            self._is_watchful = True
 
     def _launch(self, execution: Execution, work: Work) -> None:
-        self._active += 1
+        self._places.take(execution, work)
         execution.deadline = self.deadline
         when = self.loop.time() + execution.timeout
         if when < self.deadline:

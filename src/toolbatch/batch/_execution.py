@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from threading import Event
     from weakref import ref
 
+    from toolbatch.tools import AnyTool
+
     from ._crew import Crew
     from ._drive import Work
     from ._engine import Engine
@@ -58,6 +60,8 @@ class Execution:
     phase = Phase.ANNOUNCED
     crew: "Crew | None" = None  # who owns the running code: the batch's, then perhaps the session's
     work: "Work | None" = None  # what it will run, while that can still be closed unrun
+    tool: "AnyTool | None" = None
+    meta: Any = None  # what the tool's `meta` says of its result, for the host (T9)
     task: "Task[None] | None" = None
     key: str | None = None  # for idempotency, once it was asked for
     job: "Job | None" = None  # the thread's side, for a sync function
@@ -146,10 +150,15 @@ class Execution:
             return "failed" if settlement.status == "error" else "cancelled"
         if settlement.code == "not_started":
             return "not_started"
-        if self.call.problem is not None or settlement.code == "unknown_tool":
+        if self.call.problem is not None or settlement.code in _UNFIT:
             return "failed"
+        if settlement.code == "denied":
+            return "denied"
         return "timed_out" if settlement.code == "timeout" else "cancelled"
 
+
+_UNFIT = ("unknown_tool", "invalid_arguments")
+"""Codes of calls that a batch answers by itself, besides those that come with a problem."""
 
 current_execution: ContextVar[Execution] = ContextVar("toolbatch_current_execution")
 """The execution whose code is running here, in the loop or in a thread (T11)."""

@@ -4,7 +4,8 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from toolbatch.core import Accepted, Rejected
+from toolbatch.core import Accepted, Rejected, ToolError
+from toolbatch.tools import AnyTool, render_result
 
 from ._execution import Execution
 from ._failures import Failure, discard, read_failure, throw
@@ -21,14 +22,25 @@ def returned(engine: "Engine", execution: Execution, value: object) -> None:
     """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
     engine.end(execution)
     try:
-        if type(engine.feed(execution, engine.closure.succeed, value)) is Rejected:
+        content = value if execution.tool is None else _render(engine, execution, execution.tool, value)
+        if type(engine.feed(execution, engine.closure.succeed, content)) is Rejected:
             discard(value)
+    except ToolError as error:
+        engine.feed(execution, engine.closure.fail, error.message, error.code)
     except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
         discard(value)
         message = f"The tool ran, but its result can't be shown: {read_failure(error, 'message').message}"
         engine.feed(execution, engine.closure.fail, message, "invalid_result")
     except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
         raised(engine, execution, error)
+
+
+def _render(engine: "Engine", execution: Execution, tool: AnyTool, value: object) -> object:
+    if tool.render is None and tool.meta is None:
+        return value
+    rendered = render_result(tool, value, encode=engine.host.encode)
+    execution.meta = rendered.meta
+    return rendered.content
 
 
 def raised(engine: "Engine", execution: Execution, error: BaseException) -> None:

@@ -30,7 +30,7 @@ class ToolSession:
     waits for them at its own exit.
 
     Args:
-        tools: Functions by tool name, for `start_all` of its batches.
+        tools: A `ToolCatalog`, or functions by tool name, for `start_all` of its batches.
         teardown_timeout: Seconds that leaving the session waits for tools that were asked to stop.
         audit_size: How many late results the audit channel holds.
         audit_sinks: Who is handed each late result as it comes.
