@@ -45,6 +45,10 @@ def test_a_full_channel_keeps_the_first_and_counts_the_rest(caplog: pytest.LogCa
     assert len(seen) == 6
     (record,) = caplog.records
     assert "full at 2 records" in record.getMessage()
+    usual = AuditChannel()
+    for n in range(1001):
+        usual.put(stale(n))
+    assert (len(usual), usual.dropped) == (1000, 1)
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), asyncio.CancelledError(), GeneratorExit()])

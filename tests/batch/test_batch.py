@@ -36,8 +36,10 @@ from toolbatch import (
     InvalidInputError,
     InvalidTypeError,
     Limits,
+    Snapshot,
     ToolBatch,
     ToolCall,
+    ToolError,
 )
 from toolbatch import WrongThreadError as WrongThread
 from toolbatch.batch import let_go_count
@@ -373,6 +375,16 @@ async def test_unnamed_and_wrong_tools_start_nothing() -> None:
     assert codes(result_of(batch)) == {"a": "success", "b": "success"}
 
 
+async def test_an_error_names_no_more_calls_than_can_be_read(nothing_left: None) -> None:
+    """The error about an id that was not announced names ten of those that were, however many there are."""
+    async with ToolBatch(calls(*(f"c{n}" for n in range(50)))) as batch:
+        with pytest.raises(InvalidInputError) as caught:
+            batch.start("x", instant)
+        assert "'c9'" in str(caught.value)
+        assert "'c10'" not in str(caught.value)
+        batch.close()
+
+
 async def test_repr() -> None:
     """A batch says what it is, whether it is open, and how it ended."""
     batch = ToolBatch(calls("a"))
@@ -637,3 +649,41 @@ async def test_an_injected_encoder(nothing_left: None) -> None:
     async with ToolBatch(calls("a"), encode=lambda value: f'"{type(value).__name__}"') as batch:
         batch.start("a", instant, [object()])
     assert content(result_of(batch), "a") == '"list"'
+
+
+async def test_a_fatal_error_is_not_hidden_by_what_it_causes() -> None:
+    """A body that then can't start the rest leaves with the fatal error, not with the `BatchClosedError` (B4)."""
+
+    async def fatal() -> None:
+        raise ToolError.fatal("out of money")
+
+    with pytest.raises(ToolError, match="out of money"):
+        async with ToolBatch(calls("a", "b")) as batch:
+            batch.start("a", fatal)
+            while batch.result is None:
+                await asyncio.sleep(0)
+            batch.start("b", instant)
+
+
+@pytest.mark.parametrize("end", ["success", "timeout"])
+async def test_a_finished_batch_leaves_nothing_to_the_collector(end: str) -> None:
+    """Nothing of a batch that is done with is in a circle: its memory comes back at once (B9)."""
+    tool = instant if end == "success" else forever
+
+    async def run() -> Snapshot:
+        async with ToolBatch(calls("a", "b"), timeout=0.01) as batch:
+            batch.start("a", tool, timeout=0.005)
+            batch.start("b", tool, timeout=60)
+            return await batch.snapshot()
+
+    await run()
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        await run()
+        gc.collect()
+        ours = [thing for thing in gc.garbage if type(thing).__module__.startswith("toolbatch")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert ours == []

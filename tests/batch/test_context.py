@@ -1,6 +1,7 @@
 """What a tool learns and says through `current_call()` (B19, B22, O4, O7, T11)."""
 
 import asyncio
+import gc
 import logging
 import threading
 from typing import Any
@@ -297,3 +298,19 @@ async def test_progress_of_a_thread_that_hangs() -> None:
     hung.release.set()
     await late.wait()
     assert end(result_of(batch), "a").to_dict()["partial"] == "half way"
+
+
+async def test_progress_after_the_batch_is_gone() -> None:
+    """A task that outlives its tool, and the batch with it, may still report; it means nothing any more (B19)."""
+    inside: list[CallContext] = []
+
+    async def leaks() -> None:
+        inside.append(current_call())
+
+    async with ToolBatch(calls("a")) as batch:
+        batch.start("a", leaks)
+    del batch
+    gc.collect()
+    inside[0].progress("late")
+    with pytest.raises(BatchStateError, match="'a' is gone"):
+        _ = inside[0].run_id

@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from tests.batch.clock import now, turned
-from tests.batch.kit import Stubborn, breathe, calls, code, forever, result_of, turn
+from tests.batch.kit import Stubborn, breathe, calls, code, forever, instant, result_of, turn
 from toolbatch import ExecutionOutcome, ToolBatch, ToolSession
 from toolbatch.batch import let_go_count
 from toolbatch.batch._crew import Crew
@@ -157,6 +157,53 @@ async def test_a_coroutine_observer_that_hangs_is_let_go() -> None:
     assert let_go_count() == 1
     gate.set()
     await turn(2)
+
+
+@turned
+async def test_a_session_waits_for_observers_no_longer_than_they_take() -> None:
+    """A coroutine observer that a batch left to its session is waited for there until it ends (O3, B6)."""
+
+    async def observer(outcome: ExecutionOutcome) -> None:
+        await asyncio.sleep(3)
+
+    async with ToolSession(teardown_timeout=100, on_outcome=observer) as session, session.batch(calls("a")) as batch:
+        batch.cancel("a")
+    assert now() == 3
+    assert let_go_count() == 0
+
+
+@pytest.mark.parametrize("how", ["complete", "not started", "closed unstarted"])
+@turned
+async def test_nothing_of_a_finished_batch_waits_for_the_collector(how: str) -> None:
+    """A batch that is done with, and holds no exception with its frames, goes without the garbage collector (B9)."""
+
+    async def host() -> weakref.ref[object]:
+        batch = ToolBatch(calls("a", "b"), timeout=50, call_timeout=20)
+        async with batch:
+            if how == "complete":
+                batch.start("a", turn, 5)
+                batch.start("b", lambda: "done")
+            elif how == "closed unstarted":
+                batch.start("a", instant())
+                batch.close()
+            waiting = asyncio.ensure_future(batch.snapshot())
+            await turn(2)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        assert batch.result is not None
+        return weakref.ref(batch._engine)
+
+    gc.collect()
+    gc.disable()
+    try:
+        engine = await host()
+        for _ in range(50):
+            await breathe()
+            if engine() is None:
+                break
+        assert engine() is None
+    finally:
+        gc.enable()
 
 
 @turned

@@ -7,7 +7,7 @@ import functools
 import gc
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from typing import Any
 
 import pytest
@@ -31,6 +31,7 @@ from tests.batch.kit import (
 )
 from toolbatch import BatchClosedError, Limits, ToolBatch, ToolSession, current_call
 from toolbatch.batch import let_go_count
+from toolbatch.core import Succeeded
 
 
 class Awaited:
@@ -711,6 +712,27 @@ def test_a_thread_that_ends_after_its_loop(returns: str, caplog: pytest.LogCaptu
     gc.collect()
 
 
+def test_a_tool_that_is_thrown_away_with_its_loop() -> None:
+    """A tool whose coroutine is closed from outside, as when a loop is thrown away, reports nothing and complains of nothing (B9)."""
+    loop, made = ClockLoop(), list[ToolBatch]()
+
+    async def main() -> Any:
+        made.append(await ToolBatch(calls("a")).__aenter__())
+        made[0].start("a", forever)
+        await turn(3)
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        return task
+
+    task = loop.run_until_complete(main())
+    task.get_coro().close()
+    assert made[0].outcomes == {}
+    assert made[0].result is None
+    made[0].close()
+    task.cancel()
+    loop.run_until_complete(asyncio.wait([task]))
+    loop.close()
+
+
 def test_starting_in_a_loop_that_was_closed() -> None:
     """A batch whose loop is closed takes no call, and closes the coroutine that came with it (B9)."""
     made = []
@@ -742,3 +764,15 @@ async def test_a_coroutine_started_in_the_middle_keeps_its_context() -> None:
         user.set("third")
         snapshot = await batch.snapshot()
     assert [content(snapshot, call_id) for call_id in "ab"] == ["first", "second"]
+
+
+async def test_progress_of_a_generator_that_has_no_text() -> None:
+    """What a generator yields on its way and is no JSON is no progress, and no failure: its last item is the result (B19)."""
+
+    async def steps() -> AsyncGenerator[object, None]:
+        yield object()
+        yield "done"
+
+    async with ToolBatch(calls("a")) as batch:
+        batch.start("a", steps)
+    assert result_of(batch).calls[0].settlement == Succeeded("done")

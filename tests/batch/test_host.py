@@ -73,6 +73,26 @@ async def test_calls_that_close_the_older_batch_and_then_fail(full_pool: Hung) -
 
 
 @turned
+async def test_calls_that_cancel_one_and_then_fail(full_pool: Hung) -> None:
+    """Calls whose reading cancels one call and then fails: that one never runs, the other still does (C14, B5)."""
+    ran = []
+    async with ToolSession() as session, session.batch(calls("a", "b")) as batch:
+        batch.start("a", lambda: ran.append("a"))
+        batch.start("b", lambda: ran.append("b"))
+
+        def hostile() -> Iterator[ToolCall]:
+            batch.cancel("a")
+            yield ToolCall("", "")
+
+        with pytest.raises(InvalidInputError):
+            await session.batch(hostile()).__aenter__()
+        full_pool.release.set()
+        await batch.snapshot()
+    assert codes(result_of(batch)) == {"a": "cancelled", "b": "success"}
+    assert ran == ["b"]
+
+
+@turned
 async def test_calls_that_begin_another_batch() -> None:
     """Calls whose reading begins a batch of the same session: that one stands, this one is refused (C14)."""
     async with ToolSession() as session:

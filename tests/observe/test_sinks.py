@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
 from tests.batch.clock import turned
 from tests.batch.kit import Stubborn, calls
-
 from toolbatch import AuditChannel, JsonLinesSink, LoggingSink, StaleResult, ToolSession
 
 

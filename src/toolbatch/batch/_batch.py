@@ -152,7 +152,7 @@ class ToolBatch:
         What the body raised passes through as it is. Afterwards `result` is set, also after a cancellation.
 
         Raises:
-            ToolError: A tool's fatal one, where the body raised nothing itself (B4).
+            ToolError: A tool's fatal one, where the body raised nothing of its own (B4).
             asyncio.CancelledError: The task was cancelled while it waited here.
         """
         engine = self._entered()
@@ -173,8 +173,8 @@ class ToolBatch:
         elif error is not None:
             engine.close("error", "batch_failed", "The turn failed before this tool call completed.", None)
         await engine.wind_down()
-        if engine.fatal is not None and error is None:
-            raise engine.fatal
+        if engine.fatal is not None and (error is None or isinstance(error, BatchClosedError)):
+            raise engine.fatal  # also where the body only found that it could not start the rest
 
     def _abort(self, engine: Engine) -> None:
         engine.close("cancelled", "request_aborted", "The request was aborted before this tool call completed.", None)

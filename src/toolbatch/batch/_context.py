@@ -115,8 +115,11 @@ class CallContext:
         Raises:
             EncodingError: `content` is neither text nor JSON.
         """
-        text = content if isinstance(content, str) else encode(content)
-        engine = self._execution.engine
+        try:
+            engine = self._execution.engine
+        except BatchStateError:
+            return  # a task that outlived its tool, and the batch with it
+        text = content if isinstance(content, str) else engine.host.encode(content)
         engine.clock.call(engine.report_progress, self._execution, text)
 
     def report_failure(self, message: str, code: str | None = None) -> None:

@@ -4,12 +4,13 @@ import asyncio
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from contextvars import Context, copy_context
 from enum import Enum, auto
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolbatch.core import InvalidTypeError, preview
+from toolbatch.core import EncodingError, InvalidTypeError, preview
 from toolbatch.tools import AnyTool
 
 from ._context import current_call
@@ -88,14 +89,11 @@ def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact ab
 
 def drive(engine: "Engine", execution: Execution, work: Work) -> Coroutine[Any, Any, None]:
     """Return the body of the task that runs a tool and reports how it ended. It raises nothing."""
-    kind, fn, args, kwargs, *_ = work
-    match kind:
-        case Kind.FUNCTION:
-            return _drive_function(engine, execution, fn, args, kwargs)
-        case Kind.GENERATOR:
-            return _drive_function(engine, execution, _drain, (fn, *args), kwargs)
-        case Kind.AWAITABLE | Kind.THREAD:
-            return _drive_awaitable(engine, execution, fn)
+    if work.kind is Kind.FUNCTION:
+        return _drive_function(engine, execution, work.fn, work.args, work.kwargs)
+    if work.kind is Kind.GENERATOR:
+        return _drive_function(engine, execution, _drain, (work.fn, *work.args), work.kwargs)
+    return _drive_awaitable(engine, execution, work.fn)
 
 
 async def _drive_function(
@@ -144,7 +142,10 @@ async def _drain(fn: Callable[..., AsyncGenerator[Any, None]], /, *args: Any, **
         first = True
         async for item in items:
             if not first:
-                current_call().progress(last)
+                with suppress(
+                    EncodingError
+                ):  # what is on its way and has no text is no progress, and no failure either
+                    current_call().progress(last)
             last, first = item, False
     finally:
         await items.aclose()

@@ -215,7 +215,9 @@ class Engine:
             self._is_watchful = True
 
     def _launch(self, execution: Execution, work: Work) -> None:
-        self._places.take(execution, work)
+        self._places.taken += 1
+        if work.is_alone:
+            self._places.alone = execution
         execution.deadline = self.deadline
         when = self.loop.time() + execution.timeout
         if when < self.deadline:

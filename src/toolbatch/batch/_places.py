@@ -18,23 +18,19 @@ class Places:
         limit: How many may run at once; infinity for no bound.
     """
 
-    __slots__ = ("_alone", "_limit", "_queue", "taken")
+    __slots__ = ("_limit", "_queue", "alone", "taken")
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._queue: deque[Execution] = deque()  # those that are settled are skipped
-        self._alone: Execution | None = None  # the last that was to run alone; it does while it has no outcome
-        self.taken = 0
+        self.alone: Execution | None = None  # the last that was to run alone; it does while it has no outcome
+        self.taken = 0  # invariant: the calls that were launched and have no outcome
 
     def is_free(self, work: Work) -> bool:
         """Whether `work` may be launched now, with nobody in front of it."""
+        if self.alone is None and not self._queue and not work.is_alone:
+            return self.taken < self._limit  # the usual case, without another call
         return not self._queue and self._fits(work)
-
-    def take(self, execution: Execution, work: Work) -> None:
-        """Give a call a place."""
-        self.taken += 1
-        if work.is_alone:
-            self._alone = execution
 
     def wait(self, execution: Execution, work: Work) -> None:
         """Let a call wait for a place."""
@@ -61,6 +57,6 @@ class Places:
         self._queue.clear()
 
     def _fits(self, work: Work) -> bool:
-        if self._alone is not None and self._alone.settlement is None:
+        if self.alone is not None and self.alone.settlement is None:
             return False
         return self.taken == 0 if work.is_alone else self.taken < self._limit

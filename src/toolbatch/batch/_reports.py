@@ -47,12 +47,14 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
     engine.entries.hear(execution, engine.loop.time())
     engine.end(execution)
-    execution.exception = error
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
     if failure.is_cancellation and execution.stop_requested:
+        # What it raised says nothing new, and its traceback would keep all of the batch alive in a circle.
         execution.acknowledged = True
         engine.publish_late(execution)
-    elif failure.is_cancellation:
+        return
+    execution.exception = error
+    if failure.is_cancellation:
         engine.feed(execution, engine.closure.cancel, failure.message)
     else:
         _fail(engine, execution, failure)

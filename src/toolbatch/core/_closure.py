@@ -332,7 +332,8 @@ class ToolCallClosure:
         """Look again, since the caller's code may have run, then move the call by its table and by nothing else."""
         run = self._run
         if handle is run.handle and run.close_reason is None and run.move(position, event, settlement):
-            return Accepted(run.generation, run.announced[position].id, settlement)
+            # As `Accepted(...)`, without the generated constructor, which costs as much again.
+            return tuple.__new__(Accepted, (run.generation, run.announced[position].id, settlement))
         call_id = exact(call_id)
         observed = None if settlement is None else settlement.status
         if handle is not run.handle:

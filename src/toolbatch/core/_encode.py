@@ -62,15 +62,6 @@ def _dump(value: object) -> object:
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
-def _is_flat(value: object) -> bool:
-    """Whether nothing in `value` has members of its own, so that it can't hold itself."""
-    if type(value) is dict:
-        return _PLAIN.issuperset(map(type, value.values()))
-    if type(value) is list or type(value) is tuple:
-        return _PLAIN.issuperset(map(type, value))
-    return type(value) in _PLAIN
-
-
 def _make_flat_chunker() -> Callable[[object, int], Iterable[str]]:
     make = getattr(json_encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without the accelerator
@@ -99,7 +90,16 @@ def encode(value: object) -> str:
             which JSON's own can't be told from, is the cause of an `EncodingError`.
     """
     try:
-        return "".join(_flat_chunks(value, 0)) if _is_flat(value) else _encode_nested(value)
+        members: Iterable[object] = (
+            value.values()
+            if type(value) is dict
+            else value
+            if type(value) is list or type(value) is tuple
+            else (value,)
+        )
+        if _PLAIN.issuperset(map(type, members)):
+            return "".join(_flat_chunks(value, 0))
+        return _encode_nested(value)
     except EncodingError:
         raise
     except RecursionError as error:

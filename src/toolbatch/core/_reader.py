@@ -48,11 +48,12 @@ def require_side_effects(side_effect_state: object) -> SideEffectState | None:
 class Reader:
     """Reads content, messages and codes within one closure's limits, through its encoder."""
 
-    __slots__ = ("encode", "limits")
+    __slots__ = ("_max_result_bytes", "encode", "limits")
 
     def __init__(self, limits: Limits, encode: Encoder) -> None:
         self.limits = limits
         self.encode = encode
+        self._max_result_bytes = limits.max_result_bytes
 
     def outcome(self, outcome: Mapping[str, Any]) -> Settlement:
         """Return the reported settlement that a mapping describes."""
@@ -74,7 +75,7 @@ class Reader:
     def content(self, content: object) -> str:
         """Return a success's content: text as it is, anything else encoded (C7)."""
         text = content if type(content) is str else self._text(content)
-        limit = self.limits.max_result_bytes
+        limit = self._max_result_bytes
         if len(text) * 4 <= limit and text.isascii():
             return text
         try:
