@@ -695,9 +695,13 @@ async def test_106_scopes_are_not_held_across_yields(nothing_left: None) -> None
     with anyio.CancelScope():
         first = await anext(one)
         second = await asyncio.create_task(anext(two))
+
+    async def close(generator: Any) -> None:
+        await generator.aclose()
+
     async with anyio.create_task_group() as group:
-        group.start_soon(one.aclose)
-        group.start_soon(two.aclose)
+        group.start_soon(close, one)
+        group.start_soon(close, two)
     assert {code(result_of(batch), call.id) for batch in (first, second) for call in batch.calls} <= {
         "success", "request_aborted",
     }  # fmt: skip
