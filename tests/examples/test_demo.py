@@ -8,12 +8,12 @@ from typing import Any
 
 import openai
 import pytest
+
 from examples._demo.lanes import chat_lane
 from examples._demo.screen import Silent
 from examples._demo.tools import Agency
 from examples.demo import BrokenPromiseError, converse, main
 from tests.examples.test_scripts import EXAMPLES
-
 from toolbatch import Snapshot
 from toolbatch.providers import openai_chat
 

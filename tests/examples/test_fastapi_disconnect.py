@@ -7,8 +7,8 @@ from typing import Any
 
 import openai
 import pytest
-from examples.fastapi_disconnect import SCRIPT, TOOLS, Chat, answer, main
 
+from examples.fastapi_disconnect import SCRIPT, TOOLS, Chat, answer, main
 from toolbatch.testing import FakeProvider, check_chat
 
 

@@ -5,9 +5,9 @@ import json
 
 import httpx
 import openai
+
 from examples._serving import serving
 from examples.outlive_disconnect import SCRIPT, Chat, main, make_app
-
 from toolbatch.testing import FakeProvider, check_chat
 
 

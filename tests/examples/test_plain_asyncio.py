@@ -8,8 +8,8 @@ from typing import Any
 
 import openai
 import pytest
-from examples.plain_asyncio import TOOLS, answer, main
 
+from examples.plain_asyncio import TOOLS, answer, main
 from toolbatch.testing import FakeProvider, Reply, ScriptedCall, check_chat
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import ToolUseBlock
+
 from tests.providers.support import (
     ANTHROPIC,
     CHAT,
@@ -21,7 +22,6 @@ from tests.providers.support import (
     settled,
     use,
 )
-
 from toolbatch.core import InvalidTypeError, ProviderMismatchError, ToolCall
 from toolbatch.providers import anthropic, openai_chat, openai_responses
 

@@ -9,6 +9,7 @@ import pytest
 from anthropic.types import Message
 from openai.types.chat import ParsedChatCompletion
 from openai.types.responses import ParsedResponse
+
 from tests.providers.support import (
     ANTHROPIC,
     CHAT,
@@ -25,7 +26,6 @@ from tests.providers.support import (
     settled,
     use,
 )
-
 from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, ToolbatchError, ToolCall, ToolCallClosure
 from toolbatch.providers import anthropic, openai_chat, openai_responses
 

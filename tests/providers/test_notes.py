@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.providers.support import LANES, USER, Lane, exhaust
 
+from tests.providers.support import LANES, USER, Lane, exhaust
 from toolbatch.core import InvalidTypeError
 
 EACH_LANE = pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)

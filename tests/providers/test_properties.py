@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.providers.support import ANTHROPIC, LANES, RESPONSES, Lane, exhaust, settled
 
+from tests.providers.support import ANTHROPIC, LANES, RESPONSES, Lane, exhaust, settled
 from toolbatch.core import InvalidTypeError
 
 EACH_LANE = pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)

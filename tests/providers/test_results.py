@@ -5,8 +5,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.providers.support import ANTHROPIC, CHAT, LANES, RESPONSES, Lane, chat, item, responses, settled, use
 
+from tests.providers.support import ANTHROPIC, CHAT, LANES, RESPONSES, Lane, chat, item, responses, settled, use
 from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, ToolCall, ToolCallClosure, encode
 from toolbatch.providers import anthropic, openai_chat, openai_responses
 

@@ -1,8 +1,8 @@
 """Anthropic Messages: what is refused, in which words, and what is not."""
 
 import pytest
-from tests.testing.transcripts import USER, Json, assistant, result, text, use, user, uses
 
+from tests.testing.transcripts import USER, Json, assistant, result, text, use, user, uses
 from toolbatch.testing import Rule, check_anthropic
 from toolbatch.testing._anthropic import check_anthropic_body
 from toolbatch.testing._anthropic_blocks import sign

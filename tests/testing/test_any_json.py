@@ -5,8 +5,8 @@ The values are drawn from the words that the lanes' own shapes are made of, so t
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.testing.transcripts import Json
 
+from tests.testing.transcripts import Json
 from toolbatch.testing import check_anthropic, check_chat, check_responses
 from toolbatch.testing._anthropic import check_anthropic_body
 from toolbatch.testing._chat import check_chat_body

@@ -1,8 +1,8 @@
 """Chat Completions: what is refused, in which words, and what is not."""
 
 import pytest
-from tests.testing.transcripts import USER, Json, chat_call, chat_result
 
+from tests.testing.transcripts import USER, Json, chat_call, chat_result
 from toolbatch.testing import Rejection, Rule, check_chat
 from toolbatch.testing._chat import check_chat_body
 

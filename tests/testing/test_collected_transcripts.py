@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from tests.testing.transcripts import Transcript, collected
 
+from tests.testing.transcripts import Transcript, collected
 from toolbatch.testing import Rejection, check_anthropic, check_chat, check_responses
 
 CHECKS: dict[str, Callable[[object], Rejection | None]] = {

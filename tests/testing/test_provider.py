@@ -16,9 +16,9 @@ import openai
 import pytest
 from blockbuster import blockbuster_ctx
 from openai.types.chat import ChatCompletionMessageParam
-from tests.testing.transcripts import USER, Json
 
 import toolbatch.testing
+from tests.testing.transcripts import USER, Json
 from toolbatch.testing import FakeProvider, RecordedRequest, Reply, ScriptedCall
 
 CHAT: Json = {"model": "m", "messages": [USER]}

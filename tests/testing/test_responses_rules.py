@@ -1,8 +1,8 @@
 """Responses: what is refused, in which words, and what is not."""
 
 import pytest
-from tests.testing.transcripts import USER, Json, call_item, output_item
 
+from tests.testing.transcripts import USER, Json, call_item, output_item
 from toolbatch.testing import Rule, check_responses
 
 PROGRAM = {"type": "program", "caller_id": "prog_1"}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import anthropic
 import pytest
 from anthropic.types import MessageParam
-from tests.testing.transcripts import Json, result, text, user
 
+from tests.testing.transcripts import Json, result, text, user
 from toolbatch.testing import FakeProvider, Reply, ScriptedCall
 
 CALLS = Reply(

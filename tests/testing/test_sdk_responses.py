@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import openai
 import pytest
 from openai.types.responses import Response, ResponseInputParam
-from tests.testing.transcripts import Json, output_item
 
+from tests.testing.transcripts import Json, output_item
 from toolbatch.testing import FakeProvider, Reply, ScriptedCall
 
 CALLS = Reply(

@@ -15,8 +15,8 @@ from mistral_common.exceptions import MistralCommonException
 from mistral_common.protocol.instruct.request import ChatCompletionRequest
 from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
-from tests.testing.transcripts import USER, Json, assistant, chat_call, chat_result, result, text, use, user, uses
 
+from tests.testing.transcripts import USER, Json, assistant, chat_call, chat_result, result, text, use, user, uses
 from toolbatch.testing import Rule, check_anthropic, check_chat
 
 SAID: Json = {"role": "assistant", "content": "ok"}
