@@ -23,7 +23,14 @@ def _column(event: Input) -> bytes:
     return bytes(state if ROWS[state][event] is LATE else ROWS[state][event] or 0 for state in State).ljust(256, b"\0")
 
 
+def _number(many: bytes | bytearray) -> int:
+    """Return bytes as one number: the operations of Python's integers work on ten thousand calls at once."""
+    return int.from_bytes(many, "big")
+
+
 _STARTED: Final = _column(Input.START)
+_PENDING: Final = bytes(ROWS[state][Input.START] is not LATE for state in State).ljust(256, b"\0")
+_FULL: Final = b"\x00\xff".ljust(256, b"\0")
 _CLOSED: Final = {status: _column(event) for status, event in CLOSES.items()}
 
 
@@ -69,11 +76,13 @@ class Run:
 
     def begun(self, began: bytes) -> None:
         """Take note of which calls run, a byte each in order of announcement; where a call has its outcome, that stands."""
-        rows = list(zip(self.states, began, strict=True))
-        self.started = bytearray(
-            [was or (begins and state <= _RUNNING) for was, (state, begins) in zip(self.started, rows, strict=True)]
-        )
-        self.states = bytearray([_STARTED[state] if begins else state for state, begins in rows])
+        count = len(began)
+        chosen = _number(began.translate(_FULL))
+        states = _number(self.states)
+        moved = _number(self.states.translate(_STARTED))
+        pending = _number(self.states.translate(_PENDING))
+        self.started = bytearray((_number(self.started) | (_number(began) & pending)).to_bytes(count, "big"))
+        self.states = bytearray(((moved & chosen) | (states & ~chosen)).to_bytes(count, "big"))
         self.snapshot = None
 
     def close(self, status: CloseStatus, code: str, message: str, side_effect_state: SideEffectState | None) -> None:
