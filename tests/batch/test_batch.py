@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -364,7 +365,8 @@ async def test_unnamed_and_wrong_tools_start_nothing() -> None:
     async def tool() -> None:
         started.append(True)
 
-    async with ToolBatch(calls("a", "b"), tools={"tool_a": tool, "tool_b": 5}) as batch:  # type: ignore[dict-item]
+    tools: Any = MappingProxyType({"tool_a": tool, "tool_b": 5})  # a dict would be refused at once
+    async with ToolBatch(calls("a", "b"), tools=tools) as batch:
         with pytest.raises(InvalidTypeError, match="5"):
             batch.start_all()
         await turn(3)

@@ -46,6 +46,7 @@ ENTERED = ("running", "swallowing", "thread_running")
 NEVER_HAPPENS = {
     ("call_timeout", "announced"): "a call's time begins with its start",
     ("call_timeout", "queued"): "a queued call's time begins when it leaves the queue",
+    ("call_timeout", "thread_queued"): "likewise, where the queue is that of the threads",
     ("call_timeout", "launched"): "a launched call is entered before a timer can fire",
     ("batch_timeout", "launched"): "likewise",
     ("deadline", "launched"): "likewise",

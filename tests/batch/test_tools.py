@@ -3,6 +3,7 @@
 import asyncio
 import json
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -185,9 +186,16 @@ async def test_a_tool_that_nobody_can_run_starts_nothing() -> None:
     async def fine() -> None:
         ran.append("fine")
 
-    async with ToolBatch([ToolCall("a", "fine"), ToolCall("b", "odd")], tools={"fine": fine, "odd": 5}) as batch:  # type: ignore[dict-item]
+    tools: Any = MappingProxyType({"fine": fine, "odd": 5})  # a dict would be refused at once
+    async with ToolBatch([ToolCall("a", "fine"), ToolCall("b", "odd")], tools=tools) as batch:
         with pytest.raises(InvalidTypeError, match="5"):
             batch.start_all()
         assert batch.outcomes == {}
         batch.close()
     assert ran == []
+
+
+def test_a_dict_with_what_is_no_tool_is_refused_at_once() -> None:
+    """A function that isn't one is named where it is given (T3)."""
+    with pytest.raises(InvalidTypeError, match=r"'odd'.* not 5"):
+        ToolBatch([], tools={"odd": 5})  # type: ignore[dict-item]

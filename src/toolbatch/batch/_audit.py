@@ -9,10 +9,9 @@ from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 from toolbatch.ports import AuditSink, StaleResult
 
 from ._failures import throw
+from ._log import tell
 
 __all__ = ["AuditChannel"]
-
-logger = logging.getLogger("toolbatch")
 
 
 class AuditChannel:
@@ -78,11 +77,13 @@ class AuditChannel:
                 sink(stale)
             except (KeyboardInterrupt, SystemExit) as error:
                 asyncio.get_running_loop().call_soon(throw, error)
-            except BaseException:
-                logger.exception("the audit sink %s failed on %s", preview(sink), stale.execution_id)
+            except BaseException:  # noqa: BLE001  contained, and told of
+                tell(logging.ERROR, "the audit sink %s failed on %s", preview(sink), stale.execution_id, exc_info=True)
         if len(self._records) >= self._size:
             if self._dropped == 0:
-                logger.warning("the audit channel is full at %d records; later ones are only counted", self._size)
+                tell(
+                    logging.WARNING, "the audit channel is full at %d records; later ones are only counted", self._size
+                )
             self._dropped += 1
             return
         self._records.append(stale)

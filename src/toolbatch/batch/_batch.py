@@ -29,6 +29,7 @@ from toolbatch.core import (
 from toolbatch.observe import ToolCounters
 from toolbatch.ports import ExecutionOutcome, OutcomeObserver
 
+from ._accounts import outcomes
 from ._audit import AuditChannel
 from ._engine import Engine
 from ._execution import NEVER, Execution, Phase
@@ -137,6 +138,7 @@ class ToolBatch:
             raise BatchStateError(f"the ToolSession of {self!r} was left; nothing has begun")
         self._engine = engine = Engine(self._host, self._options, self._given)
         self._given = ()
+        engine.open()
         now = engine.loop.time()
         enclosing = anyio.current_effective_deadline()
         # A scope that is cancelled already says minus infinity; its cancellation is on its way and is not a deadline.
@@ -265,7 +267,7 @@ class ToolBatch:
         Raises:
             BatchStateError: The batch was not entered.
         """
-        return await self._entered().wait_closed()
+        return await self._here().wait_closed()
 
     def cancel(self, call_id: str, message: str | None = None, code: str | None = None) -> Accepted | Rejected:
         """Cancel one call, and leave the others alone (B15). Its tool is asked to stop.
@@ -319,7 +321,7 @@ class ToolBatch:
     @property
     def outcomes(self) -> dict[str, ExecutionOutcome]:
         """What is known now of each call's execution, by call id; a call appears once it has its outcome (O1)."""
-        return {} if self._engine is None else self._engine.outcomes()
+        return {} if self._engine is None else outcomes(self._engine)
 
     @property
     def audit(self) -> AuditChannel:
@@ -343,11 +345,10 @@ class ToolBatch:
         return None if self._engine is None else self._engine.generation
 
     def __repr__(self) -> str:
-        if self._engine is None:
-            return "<ToolBatch, not entered>"
-        if self._engine.result is None:
-            return f"<ToolBatch of generation {self._engine.generation}, open, {len(self._engine.executions)} calls>"
-        return f"<ToolBatch, {self._engine.result!r}>"
+        engine = self._engine
+        if engine is None or engine.result is not None:
+            return "<ToolBatch, not entered>" if engine is None else f"<ToolBatch, {engine.result!r}>"
+        return f"<ToolBatch of generation {engine.generation}, open, {len(engine.executions)} calls>"
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-__all__ = ["Clock"]
+from ._log import tell
 
-logger = logging.getLogger("toolbatch")
+__all__ = ["Clock"]
 
 
 class Clock:
@@ -45,6 +45,6 @@ class Clock:
         try:
             self.loop.call_soon_threadsafe(fn, *args)
         except RuntimeError:
-            logger.warning("a tool's report came after its event loop was closed; it is lost")
+            tell(logging.WARNING, "a tool's report came after its event loop was closed; it is lost")
             return False
         return True

@@ -59,11 +59,11 @@ class Crew:
             self.ended(execution)
             raise
 
-    def launch_thread(self, execution: Execution, job: Job) -> None:
-        """Run a call's code in a thread."""
+    def launch_thread(self, execution: Execution, job: Job) -> bool:
+        """Run a call's code in a thread; False says that it has to wait for one."""
         self._take(execution)
         execution.job = job
-        workers.submit(job)
+        return workers.submit(job)
 
     def launch_side_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run something of the host's beside the calls, such as an observer that is a coroutine."""
@@ -128,6 +128,8 @@ class Crew:
             return
         for execution in self.running:
             execution.crew = other
+            if execution.job is not None and execution.stop_requested:
+                workers.let_go(execution.job)  # it may hang until the session ends; its place is for others
         other.running |= self.running
         for task in self.side_tasks:
             task.add_done_callback(other._side_task_ended)

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ._execution import Execution
+from ._log import tell
 
 __all__ = ["Deadlines"]
-
-logger = logging.getLogger("toolbatch")
 
 _LATE = 0.1
 """Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
@@ -66,8 +65,12 @@ class Deadlines:
             when, _, execution = min(late)
             whose = "the batch" if execution is None else f"call {execution.call.id} of {execution.call.name}"
             others = f" and {len(late) - 1} more" if len(late) > 1 else ""
-            logger.warning(
-                "the event loop was blocked: the deadline of %s%s fired %.3f s late", whose, others, now - when
+            tell(
+                logging.WARNING,
+                "the event loop was blocked: the deadline of %s%s fired %.3f s late",
+                whose,
+                others,
+                now - when,
             )
 
     def clear(self) -> None:

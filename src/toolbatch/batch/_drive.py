@@ -15,7 +15,7 @@ from toolbatch.tools import AnyTool
 
 from ._context import current_call
 from ._execution import Execution, current_execution
-from ._failures import discard
+from ._failures import discard, is_awaitable
 from ._reports import raised, returned
 from ._threads import Job
 
@@ -169,12 +169,12 @@ def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
         if not told:
             engine.crew.ended(execution)  # at least it is not counted as running any more
 
-    return Job(run)
+    return Job(run, functools.partial(engine.clock.call, engine.arm, execution))
 
 
 def _returned_from_thread(engine: "Engine", execution: Execution, value: object, context: Context) -> None:
     engine.entries.hear(execution, engine.loop.time())
-    if not inspect.isawaitable(value):
+    if not is_awaitable(value):
         returned(engine, execution, value)
     elif execution.stop_requested or engine.result is not None:
         discard(value)

@@ -12,9 +12,18 @@ from collections.abc import Callable, Collection, Iterable
 from contextvars import copy_context
 from typing import Any, Final, Literal
 
-from toolbatch.core import Accepted, CallProblem, CloseStatus, Rejected, SideEffectState, Snapshot, ToolError
-from toolbatch.ports import ExecutionOutcome
+from toolbatch.core import (
+    Accepted,
+    CallProblem,
+    CloseStatus,
+    Rejected,
+    SideEffectState,
+    Snapshot,
+    ToolCallClosure,
+    ToolError,
+)
 
+from ._accounts import cut_off, publish_late, retire
 from ._clock import Clock
 from ._crew import Crew
 from ._deadlines import Deadlines
@@ -22,6 +31,7 @@ from ._drive import Kind, Work, drive, thread_job
 from ._entries import Entries
 from ._execution import NEVER, Execution, Phase, current_execution
 from ._host import Host
+from ._log import tell
 from ._options import BatchOptions
 from ._places import Places
 from ._reports import raised
@@ -29,15 +39,13 @@ from ._waiting import Waiting
 
 __all__ = ["Engine"]
 
-logger = logging.getLogger("toolbatch")
-
 Verb = Callable[..., Accepted | Rejected]
 """One of the closure's `succeed`, `fail`, `cancel`, `close_call`."""
 
-_OBSERVED: Final[dict[str, Literal["success", "error", "cancelled"]]] = {
-    "succeed": "success",
-    "fail": "error",
-    "cancel": "cancelled",
+_OBSERVED: Final[dict[object, Literal["success", "error", "cancelled"]]] = {
+    ToolCallClosure.succeed: "success",
+    ToolCallClosure.fail: "error",
+    ToolCallClosure.cancel: "cancelled",
 }
 
 
@@ -60,8 +68,8 @@ class Engine:
     bound = NEVER  # the same, in seconds from the beginning
     _started = 0  # invariant: calls that the caller has started and that have no outcome
     _closed_at = 0.0  # loop time
-    _bound_fired: float | None = None  # the batch's bound, once it has
-    _late_by: float | None = None
+    bound_fired: float | None = None  # the batch's bound, once it has
+    late_by: float | None = None
     _stuck_told = False
     _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
@@ -85,6 +93,9 @@ class Engine:
         own = weakref.ref(self)
         self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
+
+    def open(self) -> None:
+        """Answer the calls that can't be run (P6). Observers hear of it, so the batch's owner must have the engine by now."""
         for execution in self.executions.values():
             problem = execution.call.problem
             if problem is not None:
@@ -95,7 +106,7 @@ class Engine:
     # -- the doorway -------------------------------------------------------------------------------------------------
 
     def feed(self, execution: Execution, verb: Verb, *details: Any) -> Accepted | Rejected:
-        """Tell the core what happened to one call, and carry out what follows: the only place that does either.
+        """Tell the core what happened to one call, and carry out what follows: no call is settled elsewhere while the batch is open.
 
         Args:
             execution: The call.
@@ -117,15 +128,15 @@ class Engine:
                 if phase is not Phase.QUEUED:
                     self._places.taken -= 1
             if phase is not Phase.ENDED or self._on_outcome is not None:
-                self._retire(execution)
+                retire(self, execution)
             if self._unsettled == 0:
                 self.conclude(self.closure.seal(self._handle), execution.closed_at)
             elif self._started == 0 or self._is_watchful:
                 self._go_on(execution)
-        elif type(answer) is Rejected and verb.__name__ in _OBSERVED:
+        elif type(answer) is Rejected and (observed := _OBSERVED.get(getattr(verb, "__func__", None))) is not None:
             self.settle_accounts()
-            self.host.late(execution, answer.reason, _OBSERVED[verb.__name__], details[0])
-            self.publish_late(execution)
+            self.host.late(execution, answer.reason, observed, details[0])
+            publish_late(self, execution)
         return answer
 
     def conclude(self, snapshot: Snapshot | Rejected, closed_at: float | None = None) -> None:
@@ -147,27 +158,11 @@ class Engine:
 
     def settle_accounts(self) -> None:
         """Tell every call that the close cut off so: its outcome, its counters and observers, and its tool to stop."""
-        if not self._unaccounted or self.result is None:
+        if not self._unaccounted or self.result is None or not self.clock.is_here():
             return
         self._unaccounted = False
         self._places.clear()
-        cut_off = []
-        for execution, (_, settlement) in zip(self.executions.values(), self.result.settled(), strict=True):
-            if execution.settlement is None:
-                execution.settlement = settlement
-                execution.closed_at = self._closed_at
-                execution.fired = self._bound_fired
-                execution.deadline_late_by = self._late_by
-                cut_off.append(execution)
-        for execution in cut_off:
-            self._retire(execution)
-
-    def _retire(self, execution: Execution) -> None:
-        """A call has its outcome: publish it, and ask its code to stop if that still runs."""
-        if self._on_outcome is not None:
-            self.host.publish(self._on_outcome, execution.outcome(), self.crew)
-        if execution.phase is not Phase.ENDED and not self.loop.is_closed():
-            self.crew.ask_to_stop(execution)
+        cut_off(self, self.result, self._closed_at)
 
     def _go_on(self, execution: Execution) -> None:
         """One call more is settled, and others are not: let the next one run, unless this one ends the batch."""
@@ -188,8 +183,9 @@ class Engine:
     def set_deadline(self, when: float, now: float) -> None:
         """Bound the batch by a time of the loop's clock."""
         if when < NEVER and self.result is None:
-            self.deadline, self.bound = when, max(0.0, when - now)
-            self._deadlines.add(when, None)
+            self.deadline = max(when, now)  # one that is over already is now, and not late
+            self.bound = self.deadline - now
+            self._deadlines.add(self.deadline, None)
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
@@ -219,21 +215,26 @@ class Engine:
         if work.is_alone:
             self._places.alone = execution
         execution.deadline = self.deadline
-        when = self.loop.time() + execution.timeout
-        if when < self.deadline:
-            execution.deadline = when
-            self._deadlines.add(when, execution)
         if work.kind is Kind.THREAD:
             self.entries.expect(execution)
             try:
-                self.crew.launch_thread(execution, thread_job(self, execution, work))
+                if self.crew.launch_thread(execution, thread_job(self, execution, work)):
+                    self.arm(execution)  # else when a thread is free (B13)
             except RuntimeError as error:  # the system has no thread left
                 self.entries.forget(execution)
                 self.loop.call_soon(raised, self, execution, error)
             return
+        self.arm(execution)
         if work.kind is Kind.AWAITABLE:
             execution.work = work  # so that what is never awaited can be closed
         self.crew.launch(execution, drive(self, execution, work), work.context)
+
+    def arm(self, execution: Execution) -> None:
+        """Let a call's own bound count from now."""
+        when = self.loop.time() + execution.timeout
+        if when < self.deadline and execution.settlement is None:
+            execution.deadline = when
+            self._deadlines.add(when, execution)
 
     def enter(self, execution: Execution) -> bool:
         """Take note that a task is about to enter the tool's code; False says that it must not: the call has its outcome."""
@@ -300,7 +301,7 @@ class Engine:
     def expire(self, execution: Execution | None, late_by: float | None) -> None:
         """A deadline has passed, of one call or of the batch; `late_by` where a blocked loop delayed it (B14)."""
         if execution is None:
-            self._bound_fired, self._late_by = self.bound, late_by
+            self.bound_fired, self.late_by = self.bound, late_by
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
         elif execution.settlement is None and self.result is None:
             execution.fired, execution.deadline_late_by = execution.timeout, late_by
@@ -376,25 +377,11 @@ class Engine:
         if self._waiting and not self._started and not self._stuck_told and self.result is None:
             self._stuck_told = True
             waiting = [execution.call.id for execution in self.executions.values() if execution.settlement is None]
-            logger.warning("snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10])
+            tell(
+                logging.WARNING, "snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10]
+            )
 
     @property
     def scope(self) -> str:
         """What idempotency keys are unique in: the host's run, or where it has no name this session or batch (B22)."""
         return self.run_id or self.host.scope
-
-    # -- looking -----------------------------------------------------------------------------------------------------
-
-    def outcomes(self) -> dict[str, ExecutionOutcome]:
-        """Return what is known now of every call that has its outcome."""
-        self.settle_accounts()
-        return {
-            call_id: execution.outcome()
-            for call_id, execution in self.executions.items()
-            if execution.settlement is not None
-        }
-
-    def publish_late(self, execution: Execution) -> None:
-        self.settle_accounts()
-        if self.options.on_late is not None:
-            self.host.publish(self.options.on_late, execution.outcome(), execution.crew or self.crew)

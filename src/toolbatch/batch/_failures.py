@@ -4,11 +4,12 @@ import asyncio
 import concurrent.futures
 import inspect
 from collections.abc import Callable, Iterator
+from types import CoroutineType
 from typing import Literal, NamedTuple, NoReturn
 
 from toolbatch.core import ToolError
 
-__all__ = ["ErrorDetail", "Failure", "discard", "read_failure", "throw"]
+__all__ = ["ErrorDetail", "Failure", "discard", "is_awaitable", "read_failure", "throw"]
 
 ErrorDetail = Literal["message", "type"] | Callable[[BaseException], str]
 """What the model reads of an exception: its message, its type's name, or what a function makes of it (B21)."""
@@ -92,8 +93,16 @@ def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[ty
 
 def discard(value: object) -> None:
     """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9)."""
-    if inspect.iscoroutine(value):
+    if type(value) is CoroutineType:  # isinstance() would ask the value itself, which may be anything
         value.close()
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether a value can be awaited; one that raises when it is asked can't."""
+    try:
+        return inspect.isawaitable(value)
+    except Exception:  # noqa: BLE001  a value may be anything at all
+        return False
 
 
 def throw(error: BaseException) -> NoReturn:

@@ -17,14 +17,13 @@ from toolbatch.ports import AuditSink, ExecutionOutcome, LateNote, OutcomeObserv
 from ._audit import AuditChannel
 from ._execution import Execution
 from ._failures import throw
+from ._log import tell
 
 if TYPE_CHECKING:
     from ._crew import Crew
     from ._engine import Engine
 
 __all__ = ["Host"]
-
-logger = logging.getLogger("toolbatch")
 
 
 class Host:
@@ -140,8 +139,8 @@ class Host:
                 crew.launch_side_task(_contained(told, outcome))
         except (KeyboardInterrupt, SystemExit) as error:
             crew.loop.call_soon(throw, error)  # it passes through the loop, and leaves our accounts right
-        except BaseException:
-            logger.exception("an observer failed on the outcome of call %s", outcome.call_id)
+        except BaseException:  # noqa: BLE001  contained, and told of
+            tell(logging.ERROR, "an observer failed on the outcome of call %s", outcome.call_id, exc_info=True)
 
     def late_notes(self) -> list[LateNote]:
         """Return the late successes since the last time."""
@@ -193,5 +192,5 @@ async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:
         raise
     except (KeyboardInterrupt, SystemExit) as error:
         asyncio.get_running_loop().call_soon(throw, error)
-    except BaseException:
-        logger.exception("an observer failed on the outcome of call %s", outcome.call_id)
+    except BaseException:  # noqa: BLE001  contained, and told of
+        tell(logging.ERROR, "an observer failed on the outcome of call %s", outcome.call_id, exc_info=True)

@@ -1,6 +1,5 @@
 """What a batch can be told, checked where it is given."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -37,15 +36,15 @@ def seconds(value: object, what: str) -> float:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidTypeError(f"{what} must be a number of seconds or None, not {preview(value)}")
-    if math.isnan(value) or value < 0:
-        raise InvalidInputError(f"{what} must be at least 0 seconds, not {value!r}")
+    if value < 0 or value != value:  # noqa: PLR0124  NaN alone is not itself
+        raise InvalidInputError(f"{what} must be at least 0 seconds, not {preview(value)}")
     return NEVER if value >= _LONG else float(value)
 
 
 def _moment(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:  # noqa: PLR0124  NaN
         raise InvalidTypeError(f"deadline must be a time of the loop's clock or None, not {preview(value)}")
-    return float(value)
+    return NEVER if value >= _LONG else float(max(value, -_LONG))
 
 
 def _concurrency(value: object) -> float:
@@ -103,6 +102,10 @@ class BatchOptions:
         """
         if tools is not None and not isinstance(tools, Mapping):
             raise InvalidTypeError(f"tools must be a mapping from names to functions, not {preview(tools)}")
+        if type(tools) is dict:
+            for name, fn in tools.items():
+                if not callable(fn):
+                    raise InvalidTypeError(f"tools[{preview(name)}] must be a function or a Tool, not {preview(fn)}")
         if on_error not in ("continue", "cancel_siblings"):
             raise InvalidInputError(f"on_error must be continue or cancel_siblings, not {preview(on_error)}")
         if error_detail not in ("message", "type") and not callable(error_detail):

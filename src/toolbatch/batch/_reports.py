@@ -1,21 +1,20 @@
 """What a tool's end means for its call and its batch."""
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolbatch.core import Accepted, Rejected, ToolError
 from toolbatch.tools import AnyTool, render_result
 
+from ._accounts import publish_late
 from ._execution import Execution
 from ._failures import Failure, discard, read_failure, throw
+from ._log import tell
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
 __all__ = ["raised", "returned"]
-
-logger = logging.getLogger("toolbatch")
 
 
 def returned(engine: "Engine", execution: Execution, value: object) -> None:
@@ -28,9 +27,9 @@ def returned(engine: "Engine", execution: Execution, value: object) -> None:
     except ToolError as error:
         engine.feed(execution, engine.closure.fail, error.message, error.code)
     except Exception as error:  # noqa: BLE001  the value's own methods may raise anything
-        discard(value)
         message = f"The tool ran, but its result can't be shown: {read_failure(error, 'message').message}"
         engine.feed(execution, engine.closure.fail, message, "invalid_result")
+        discard(value)
     except BaseException as error:  # noqa: BLE001  such as KeyboardInterrupt while the value was encoded
         raised(engine, execution, error)
 
@@ -51,15 +50,14 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     if failure.is_cancellation and execution.stop_requested:
         # What it raised says nothing new, and its traceback would keep all of the batch alive in a circle.
         execution.acknowledged = True
-        engine.publish_late(execution)
+        publish_late(engine, execution)
         return
     execution.exception = error
     if failure.is_cancellation:
         engine.feed(execution, engine.closure.cancel, failure.message)
     else:
         _fail(engine, execution, failure)
-        with suppress(BaseException):  # a log that can't be written must not hide that the tool failed
-            logger.info("tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
+        tell(logging.INFO, "tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
     if failure.passes_through is not None:
         engine.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
         # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.

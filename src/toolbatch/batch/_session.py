@@ -1,7 +1,6 @@
 """ToolSession: what a whole agent run shares - generations, late results, tools, defaults."""
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, final
@@ -17,8 +16,6 @@ from ._host import Host
 from ._options import DEFAULT_TEARDOWN, BatchOptions, Tools, seconds
 
 __all__ = ["ToolSession"]
-
-logger = logging.getLogger("toolbatch")
 
 
 @final

@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 __all__ = ["Job", "WorkerThreads", "workers"]
 
+_inside = threading.local()
+"""Has `a_job` in threads of the pool."""
+
 MAX_THREADS = 64
 MAX_LET_GO = 192
 _IDLE_SECONDS = 10.0
@@ -22,10 +25,12 @@ class Job:
     after which it will never run. `list.pop` is atomic, so exactly one of them has it (B5).
     """
 
-    __slots__ = ("_run", "_ticket", "is_withdrawn", "let_go", "over")
+    __slots__ = ("_entered", "_run", "_ticket", "is_withdrawn", "let_go", "over", "waited")
 
-    def __init__(self, run: Callable[[], None]) -> None:
+    def __init__(self, run: Callable[[], None], entered: Callable[[], object] = lambda: None) -> None:
         self._run = run
+        self._entered = entered  # is told of the entry, where that had to wait for a thread
+        self.waited = False
         self._ticket = [None]
         self.is_withdrawn = False
         self.let_go = False
@@ -45,6 +50,8 @@ class Job:
     def run_once(self) -> None:
         """Run the function if the ticket is still there. The function itself reports, and does not raise."""
         if self._take():
+            if self.waited:
+                self._entered()
             self._run()
 
     def _take(self) -> bool:
@@ -84,8 +91,10 @@ class WorkerThreads:
         """How many threads serve, are idle among them, and hang in a job that was let go."""
         return {"serving": self._serving, "idle": self._idle, "let_go": self._hung}
 
-    def submit(self, job: Job) -> None:
-        """Run a job as soon as a thread is free.
+    def submit(self, job: Job) -> bool:
+        """Run a job as soon as a thread is free; False says that it has to wait for one.
+
+        What is submitted from within a job never waits: the job may be waiting for it, and with it all threads (FIELD 105).
 
         Raises:
             RuntimeError: The system makes no thread, and there is none. The job will not run.
@@ -93,11 +102,13 @@ class WorkerThreads:
         with self._changed:
             self._waiting.append(job)
             try:
-                self._hire()
+                job.waited = not self._hire(beyond=getattr(_inside, "a_job", False))
             except RuntimeError:
                 if not self._serving:
                     self._waiting.remove(job)
                     raise
+                job.waited = True
+            return not job.waited
 
     def let_go(self, job: Job) -> None:
         """Give up a job that runs and doesn't end: its thread ends with it, and another takes its place."""
@@ -109,14 +120,18 @@ class WorkerThreads:
             self._serving -= 1
             self._hire()
 
-    def _hire(self) -> None:
+    def _hire(self, *, beyond: bool = False) -> bool:
         if self._idle >= len(self._waiting):
             self._changed.notify()
-        elif self._serving < self._max_threads:
+        elif self._serving < self._max_threads or beyond:
             threading.Thread(target=self._serve, name="toolbatch-tool", daemon=True).start()
             self._serving += 1
+        else:
+            return False
+        return True
 
     def _serve(self) -> None:
+        _inside.a_job = True
         while (job := self._next()) is not None:
             job.run_once()
             with self._changed:

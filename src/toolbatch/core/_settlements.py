@@ -1,4 +1,7 @@
-"""How a call can end. A union of small classes: no value says less or more than its own case."""
+"""How a call can end. A union of small classes: no value says less or more than its own case.
+
+What a case can't have it has as `None`, so that all of them can be asked alike.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -20,6 +23,10 @@ class Succeeded:
     content: str
     status: ClassVar[Literal["success"]] = "success"
     provenance: ClassVar[Literal["reported"]] = "reported"
+    code: ClassVar[None] = None
+    message: ClassVar[None] = None
+    side_effect_state: ClassVar[None] = None
+    partial: ClassVar[None] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data in the conformance vectors' shape."""
@@ -30,6 +37,9 @@ class Succeeded:
 class _Reported:
     code: str
     message: str
+    content: ClassVar[None] = None
+    side_effect_state: ClassVar[None] = None
+    partial: ClassVar[None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,7 @@ class Closed:
     message: str
     side_effect_state: SideEffectState
     partial: str | None = None
+    content: ClassVar[None] = None
     provenance: ClassVar[Literal["synthetic"]] = "synthetic"
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""Telling of outcomes: observers, and the tools that are to stop. What a close cuts off is told in one go, right after it."""
+
+from typing import TYPE_CHECKING
+
+from toolbatch.core import Snapshot
+from toolbatch.ports import ExecutionOutcome
+
+from ._execution import Execution, Phase
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["cut_off", "outcomes", "publish_late", "retire"]
+
+
+def retire(engine: "Engine", execution: Execution) -> None:
+    """A call has its outcome: publish it, and ask its code to stop if that still runs."""
+    if engine.options.on_outcome is not None:
+        engine.host.publish(engine.options.on_outcome, execution.outcome(), engine.crew)
+    if execution.phase is not Phase.ENDED and not engine.loop.is_closed():
+        engine.crew.ask_to_stop(execution)
+
+
+def cut_off(engine: "Engine", result: Snapshot, closed_at: float) -> None:
+    """Give every execution that has no outcome of its own what the close made of its call, then tell of them all."""
+    concerned = []
+    for execution, (_, settlement) in zip(engine.executions.values(), result.settled(), strict=True):
+        if execution.settlement is None:
+            execution.settlement = settlement
+            execution.closed_at = closed_at
+            execution.fired = engine.bound_fired
+            execution.deadline_late_by = engine.late_by
+            concerned.append(execution)
+    for execution in concerned:
+        retire(engine, execution)
+
+
+def publish_late(engine: "Engine", execution: Execution) -> None:
+    """The code of a call has ended after its outcome (O3)."""
+    engine.settle_accounts()
+    if engine.options.on_late is not None:
+        engine.host.publish(engine.options.on_late, execution.outcome(), execution.crew or engine.crew)
+
+
+def outcomes(engine: "Engine") -> dict[str, ExecutionOutcome]:
+    """Return what is known now of every call that has its outcome."""
+    engine.settle_accounts()
+    executions = engine.executions.items()
+    return {call_id: execution.outcome() for call_id, execution in executions if execution.settlement is not None}
