@@ -40,6 +40,8 @@ async def toolbatch(calls: Sequence[ToolCall]) -> Execute:
 
 async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
     """`pydantic_ai._tool_execution.process_tool_calls`, with what a real run on a `FunctionModel` hands to it."""
+    from dataclasses import replace
+
     import pydantic_ai._agent_graph as graph  # type: ignore[import-not-found,unused-ignore]
     from pydantic_ai import Agent
     from pydantic_ai.messages import (  # type: ignore[import-not-found,unused-ignore]
@@ -59,7 +61,7 @@ async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
 
     def noting(tool_manager: Any, **kwargs: Any) -> Any:
         # A copy: at its end the run takes the context away from its own.
-        given.update(kwargs, tool_manager=graph.replace(tool_manager))
+        given.update(kwargs, tool_manager=replace(tool_manager))
         return process(tool_manager, **kwargs)
 
     graph.process_tool_calls = noting
@@ -125,7 +127,7 @@ async def langgraph(calls: Sequence[ToolCall]) -> Execute:
 
     node = ToolNode([StructuredTool.from_function(coroutine=no_op, name="no_op", description="Do nothing.")])
     message = AIMessage("", tool_calls=[{"name": call.name, "args": {}, "id": call.id} for call in calls])
-    config = {"configurable": {"__pregel_runtime": Runtime()}}
+    config: Any = {"configurable": {"__pregel_runtime": Runtime()}}
 
     async def execute() -> list[tuple[str, str]]:
         output = await node.ainvoke({"messages": [message]}, config)

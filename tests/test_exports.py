@@ -33,7 +33,8 @@ PUBLIC = {
         encode preview require_closed sound
     """,
     "toolbatch.ports": """
-        AuditSink Cancellation Completion ExecutionOutcome ExecutionStatus LateNote OutcomeObserver StaleResult
+        AuditSink Cancellation Completion ExecutionOutcome ExecutionStatus LATE_HEAD LateNote OutcomeObserver
+        StaleResult late_line
     """,
     "toolbatch.providers": """
         anthropic openai_chat openai_responses
@@ -43,6 +44,12 @@ PUBLIC = {
     """,
     "toolbatch.batch": """
         AuditChannel CallContext ErrorDetail OnError ToolBatch ToolSession Tools current_call let_go_count
+    """,
+    "toolbatch.cli": """
+        main
+    """,
+    "toolbatch.transcript": """
+        FORMS INTERRUPTED_TEXT LANES NOT_STARTED_TEXT SECOND_RESULT_TEXT STAMP_KEY Action ArgumentsRepair Cause Form LaneName Repair RepairedArguments RepairedTranscript Stamp Violation check detect repair repair_arguments stamp stamps_of unstamped
     """,
     "toolbatch.tools": """
         AnyTool Judge Lane NamedOptions Prepared Refused Registration Rendered Tool ToolCatalog ToolOptions ToolView Tools

@@ -1,9 +1,8 @@
 """Every tool call that a model announces gets exactly one answer, in order, whatever happens.
 
-async with ToolBatch(calls, timeout=30) as batch:
-    for call in batch.calls:
-        batch.start(call.id, TOOLS[call.name], **call.arguments)
-    snapshot = await batch.snapshot()
+async with ToolBatch(calls, tools=TOOLS, timeout=30, call_timeout=5) as batch:
+batch.start_all()
+snapshot = await batch.snapshot()
 """
 
 from .batch import AuditChannel, CallContext, ToolBatch, ToolSession, current_call

@@ -30,7 +30,7 @@ def _refuse(_self: object) -> Any:
 class NoClass:
     """An object that won't say what it is."""
 
-    __class__ = property(_refuse)  # type: ignore[assignment]
+    __class__ = property(_refuse)
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

@@ -302,7 +302,8 @@ def test_anthropic_stopped(reason: str) -> None:
     """Only `tool_use` asks for tools to be run; the SDK makes cut input look whole (LANES.md 3)."""
     for form in ANTHROPIC.forms(message(use("a", arguments={"path": "/a"}), stop_reason=reason)):
         (call,) = anthropic.calls(form)
-        assert code(call) == "response_truncated"
+        cut = reason in ("max_tokens", "stop_sequence", "model_context_window_exceeded")
+        assert code(call) == ("response_truncated" if cut else "not_requested")
     texts = {anthropic.calls(message(use("a"), stop_reason=other))[0].problem for other in STOPPED}
     assert len(texts) == len(STOPPED)
 
@@ -326,3 +327,13 @@ def test_objects_of_no_sdk() -> None:
     body = SimpleNamespace(role="assistant", content=None, tool_calls=[entry])
     assert [call.name for call in openai_chat.calls(body)] == ["f"]
     assert CHAT.extended(body)[1]["tool_calls"] == [chat_call("a", "f")]
+
+
+def test_a_message_of_another_lane_is_not_a_turn_without_calls() -> None:
+    """Read by the wrong lane, calls would go unanswered without a word; the error names the right one (P1)."""
+    theirs: Any = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+    with pytest.raises(InvalidTypeError, match="read it with anthropic"):
+        openai_chat.calls(theirs)
+    ours: Any = {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "type": "function", "function": {}}]}
+    with pytest.raises(InvalidTypeError, match="read it with openai_chat"):
+        anthropic.calls(ours)

@@ -45,7 +45,7 @@ __all__ = ["ToolBatch"]
 class ToolBatch:
     """Runs one turn's calls in a task group of its own and gives each exactly one outcome (B1 to B23).
 
-    Use it as `async with ToolBatch(calls) as batch`, start each of `batch.calls`, and await `batch.snapshot()`. Leaving
+    Use it as `async with ToolBatch(calls, tools=...) as batch`, call `start_all`, and await `batch.snapshot()`. Leaving
     the block waits for what was started. However it is left - a result, a timeout, an abort, an exception - afterwards
     `batch.result` holds an answer for every call, ready for the provider.
 
@@ -210,7 +210,7 @@ class ToolBatch:
             fn: The tool.
             *args: Its positional arguments.
             timeout: Seconds; the tool's own or else `call_timeout` where `None`, infinity for no bound.
-            **kwargs: Its named arguments. One that is itself called `timeout` must be bound with `functools.partial`.
+            **kwargs: Its named arguments. A model's own arguments are better run by `start_all`: one called `timeout` would be ours.
 
         Raises:
             BatchClosedError: The batch is closed or replaced. Nothing was run.

@@ -81,7 +81,7 @@ class Execution:
 
     def __init__(self, call: ToolCall, engine: "ref[Engine]") -> None:
         self.call = call
-        self._engine = engine  # weakly: a batch that is done with goes at once, and leaves nothing to the collector
+        self._engine = engine  # weakly: a batch that is done with goes at once, unless a tool's exception holds it by its traceback
         self.number = next(_numbers)
 
     @property

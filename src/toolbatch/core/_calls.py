@@ -16,7 +16,7 @@ class CallProblem:
     """Why an announced call can't be run. It is answered with this, and its tool never hears of it (P6).
 
     Attributes:
-        code: `malformed_arguments`, `unknown_tool` or `response_truncated`.
+        code: `malformed_arguments`, `unknown_tool`, `response_truncated` or `not_requested`.
         message: What was wrong and what the model should do, in the model's words.
     """
 

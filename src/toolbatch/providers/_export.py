@@ -1,7 +1,7 @@
 """What every lane's export shares: which snapshots may leave, and what a failed call says to the model."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from toolbatch.core import (
     CallSnapshot,
@@ -17,9 +17,9 @@ from toolbatch.core import (
     require_closed,
     sound,
 )
-from toolbatch.ports import LATE_HEAD, late_line
+from toolbatch.ports import LATE_HEAD, LateNote, late_line
 
-__all__ = ["Answer", "LateNote", "answers", "exported", "failure_text", "late_text", "require_list"]
+__all__ = ["Answer", "answers", "exported", "failure_text", "late_text", "require_list"]
 
 
 class Answer(NamedTuple):
@@ -118,26 +118,6 @@ def require_list(messages: object) -> list[Any]:
     if not isinstance(messages, list):
         raise InvalidTypeError(f"messages must be a list, which is appended to in place, not {preview(messages)}")
     return messages
-
-
-class LateNote(Protocol):
-    """A success that came after its call had been answered, and that the host wants the model to know of (B20).
-
-    Attributes:
-        call_id: The call's id.
-        name: Its tool's name.
-        generation: The batch that the call was in.
-        content: The result's text.
-    """
-
-    @property
-    def call_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def generation(self) -> int: ...
-    @property
-    def content(self) -> str: ...
 
 
 def late_text(late: Sequence[LateNote]) -> str | None:

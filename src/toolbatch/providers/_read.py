@@ -23,7 +23,17 @@ from toolbatch.core import (
 from ._ids import IdRule, assign
 from ._plain import plain
 
-__all__ = ["FILTERED", "TOKEN_LIMIT", "UNNAMED", "Draft", "Turn", "as_text", "cut_off", "require_choice"]
+__all__ = [
+    "FILTERED",
+    "TOKEN_LIMIT",
+    "UNNAMED",
+    "Draft",
+    "Turn",
+    "as_text",
+    "cut_off",
+    "not_requested",
+    "require_choice",
+]
 
 UNNAMED: Final = "unnamed_tool"
 _MAX_NAME_BYTES: Final = 512  # what the core takes by default; the lanes' own 64 and 128 are for declared tools
@@ -54,8 +64,13 @@ class Draft:
 def cut_off(
     why: str, advice: str = "If it is still needed, call the tool again with complete arguments."
 ) -> CallProblem:
-    """Return the problem of every call in a response that did not end as a request to run its calls (P6)."""
+    """Return the problem of every call in a response that was cut off, so that its calls may be incomplete (P6)."""
     return CallProblem("response_truncated", f"The tool was not run, because {why}. {advice}")
+
+
+def not_requested(why: str, advice: str) -> CallProblem:
+    """Return the problem of every call in a response that ended otherwise than by asking for its calls to be run (P6)."""
+    return CallProblem("not_requested", f"The tool was not run, because {why}. {advice}")
 
 
 TOKEN_LIMIT: Final = cut_off(

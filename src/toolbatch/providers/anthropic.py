@@ -13,11 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.ports import LateNote
 
-from ._export import Answer, LateNote, answers, exported, late_text, require_list
+from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule, mint
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, require_choice
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, not_requested, require_choice
 from ._replay import arguments_object, replay_name
 from ._tail import require_answered
 
@@ -35,10 +36,10 @@ _CUT_OFF: Final[dict[str, CallProblem]] = {
         "the response was cut off at the end of the context window, so the input may be incomplete",
         "Continue without it, or call the tool again with much shorter input.",
     ),
-    "refusal": cut_off(
+    "refusal": not_requested(
         "the response ended as a refusal", "Do not call it again unless the user asks for something else."
     ),
-    "end_turn": cut_off(
+    "end_turn": not_requested(
         "the response ended its turn instead of waiting for tools",
         "If it is still needed, call the tool again and wait for its result.",
     ),
@@ -139,13 +140,16 @@ def _read(response: object) -> Turn:
     content = field(response, "content")
     if field(response, "role") != "assistant" or not isinstance(content, (str, list, tuple)):
         raise InvalidTypeError(f"response must be a Message or an assistant message, not {preview(response)}")
+    if field(response, "tool_calls") or field(response, "function_call"):
+        raise InvalidTypeError(f"{preview(response)} is a message of Chat Completions: read it with openai_chat")
     stop_reason = field(response, "stop_reason")
     if stop_reason in _PAUSED:
         return Turn(content, None, _IDS, [])
     truncated = None
     if stop_reason is not None and stop_reason != "tool_use":
         unknown = f"the response ended with stop_reason {preview(stop_reason)} instead of waiting for tools"
-        truncated = _CUT_OFF.get(str(stop_reason)) or cut_off(unknown)
+        advice = "If it is still needed, call the tool again."
+        truncated = _CUT_OFF.get(str(stop_reason)) or not_requested(unknown, advice)
     drafts = [
         Draft(field(block, "id"), field(block, "name"), field(block, "input"), echo=_echo(block), truncated=truncated)
         for block in items(content)

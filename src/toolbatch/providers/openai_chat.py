@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.ports import LateNote
 
-from ._export import Answer, LateNote, answers, exported, late_text, require_list
+from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule
 from ._plain import copied, field, items, plain
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
@@ -131,6 +132,9 @@ def _message(response: object) -> tuple[object, object]:
     if choices and field(choices[0], "message") is not None:
         return field(choices[0], "message"), field(choices[0], "finish_reason")
     if field(response, "role") == "assistant":
+        content = field(response, "content")
+        if isinstance(content, (list, tuple)) and any(field(part, "type") == "tool_use" for part in content):
+            raise InvalidTypeError(f"{preview(response)} is a message of Anthropic's: read it with anthropic")
         return response, None
     raise InvalidTypeError(f"response must be a ChatCompletion or its assistant message, not {preview(response)}")
 

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.ports import LateNote
 
-from ._export import Answer, LateNote, answers, exported, late_text, require_list
+from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice

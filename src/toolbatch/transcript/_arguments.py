@@ -13,12 +13,14 @@ from toolbatch.core import ToolbatchError, ToolCall, encode, preview, sound
 
 from ._law import LaneName, lane_of
 from ._openai_responses import item_type
-from ._read import changed, field, getter, require_messages
+from ._read import NO_MESSAGE, changed, field, getter, require_messages
 
 __all__ = ["ArgumentsRepair", "RepairedArguments", "repair_arguments"]
 
 _UNREADABLE: Final = "INVALID_JSON"
 _EACH: Final = "*"  # every entry of a list
+_USE: Final = "=tool_use"  # only where the type is this: other blocks have an `input` too, and it is the server's
+_OURS: Final = "!server_tool_use"  # only where the type is not this
 
 # Where a lane keeps the arguments of calls: members to go down by, the last of which holds text or an object.
 _TEXTS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
@@ -27,10 +29,10 @@ _TEXTS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "langchain": (("invalid_tool_calls", _EACH, "args"),),
 }
 _OBJECTS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
-    "anthropic": (("content", _EACH, "input"),),
-    "bedrock": (("content", _EACH, "toolUse", "input"),),
+    "anthropic": (("content", _EACH, _USE, "input"),),
+    "bedrock": (("content", _EACH, "toolUse", _OURS, "input"),),
     "gemini": (("parts", _EACH, "functionCall", "args"), ("parts", _EACH, "function_call", "args")),
-    "langchain": (("tool_calls", _EACH, "args"), ("content", _EACH, "input")),
+    "langchain": (("tool_calls", _EACH, "args"), ("content", _EACH, _USE, "input")),
 }
 
 
@@ -106,13 +108,16 @@ class _Walk:
                 return node
             entries = [self.mended(entry, rest, call_id) for entry in node]
             return node if all(one is other for one, other in zip(entries, node, strict=True)) else entries
+        if not isinstance(node, Mapping) and isinstance(node, NO_MESSAGE):
+            return node
+        if name in (_USE, _OURS):
+            fits = (field(node, "type") == name[1:]) == (name == _USE)
+            return self.mended(node, rest, call_id) if fits else node
         call_id = str(field(node, "call_id") or field(node, "toolUseId") or field(node, "id") or call_id)
         if rest:
             below = field(node, name)
             mended = below if below is None else self.mended(below, rest, call_id)
             return node if mended is below else changed(node, {name: mended})
-        if name == "input" and field(node, "type") not in ("tool_use", None):
-            return node  # the server's own call, or a block of another kind
         return self._leaf(node, name, call_id)
 
     def _leaf(self, node: Any, name: str, call_id: str) -> Any:

@@ -43,8 +43,8 @@ class BlockLane(Lane):
     def told(self, notes: Sequence[Note]) -> list[Any]:
         """Return blocks that tell of late results."""
 
-    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:
-        return position, field(messages[position], self.key)[index]
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> Any:
+        return field(messages[position], self.key)[index]
 
     def result_at(self, messages: Sequence[Any], position: int, index: int) -> Any:
         return field(messages[position], self.key)[index]
@@ -73,10 +73,7 @@ class BlockLane(Lane):
             blocks = arranged(self.blocks(message), self.kind, again)
             replaced[turn.position] = [changed(message, {self.key: blocks})]
         for batch in plan.batches:
-            blocks = [
-                self.only(slot.results) if slot.close is None else self.answer(messages, slot.call, slot.close)
-                for slot in batch.slots
-            ]
+            blocks = batch.answers
             if not blocks:
                 continue
             if self.leads and batch.at < len(messages) and self.is_user(messages[batch.at]):
@@ -89,8 +86,7 @@ class BlockLane(Lane):
 
     def _own_message(self, messages: Sequence[Any], batch: Batch, blocks: list[Any], work: "_Work") -> Any:
         """Return a message with results alone: the one that they all came in, a copy of it, or a new one."""
-        for result in [result for slot in batch.slots for result in slot.results]:
-            position = result.position
+        for position, _ in batch.places:
             if position in work.used or position in work.noted:
                 continue
             shell, taken = messages[position], work.taken.get(position, ())
@@ -100,7 +96,7 @@ class BlockLane(Lane):
                 if len(held) == len(blocks) and all(map(_same, held, blocks)):
                     return shell
                 return changed(shell, {self.key: blocks})
-        return self.made(messages[batch.turn.position], blocks)
+        return self.made(messages[batch.position], blocks)
 
     def _user_message(self, message: Any, position: int, work: "_Work") -> list[Any]:
         """Return what stands for a message that loses results, or gets some: results first, then the rest in its order."""
@@ -145,8 +141,8 @@ class _Work:
         self.notes: dict[tuple[int, int], list[Note]] = {}
         self.heads: dict[int, list[Any]] = {}
         self.used: set[int] = set()
-        for result in plan.taken:
-            self.taken.setdefault(result.position, set()).add(result.index)
+        for position, index in plan.taken:
+            self.taken.setdefault(position, set()).add(index)
         for note in plan.notes:
             self.notes.setdefault(_place(note.result), []).append(note)
         self.noted = {position for position, _ in self.notes}

@@ -33,13 +33,18 @@ class Fault:
     @property
     def call_ids(self) -> tuple[str, ...]:
         """The ids to report."""
+        if len(self.calls) == 1:
+            return (self.calls[0].label,)
         named: Iterable[Call | Result] = self.calls if self.turn is not None else self.results
-        return tuple(dict.fromkeys(entry.label for entry in named))
+        return tuple(dict.fromkeys([entry.label for entry in named]))
 
     @property
     def positions(self) -> tuple[int, ...]:
         """The indices of the messages concerned."""
-        here = {call.position for call in self.calls} | {result.position for result in self.results}
+        here = {call.position for call in self.calls}
+        if not self.results and here == {self.position}:
+            return (self.position,)
+        here.update(result.position for result in self.results)
         return tuple(sorted(here | {self.position}))
 
 
@@ -54,17 +59,23 @@ def recorded(results: list[Result], is_close: IsClose) -> list[Result]:
     return [result for result in results if not is_close(result)] or results[:1]
 
 
-def faults(seen: Matching, sources: Sources, is_close: IsClose, *, repair_last: bool = True) -> list[Fault]:
-    """Return all faults in the order of the transcript; within a turn, the calls' own first."""
+def faults(seen: Matching, sources: Sources, is_close: IsClose, *, repair_last: bool = True) -> Iterator[list[Fault]]:
+    """Yield the faults of each faulty turn, in the order of the transcript; within a turn, the calls' own first.
+
+    Orphans come as one list by themselves, where the first of them stands. One turn is looked at after the other, so that
+    a long list of faults costs no more a turn than a short one.
+    """
     spared = NOWHERE if repair_last else seen.tail
-    turns = seen.faulty_turns(sources)
-    found = [fault for turn in turns for fault in _of_turn(turn, is_close, close=turn.number != spared)]
-    if seen.orphans and not seen.opaque:
-        orphans = seen.orphan_results(sources)
-        first = orphans[0].position
-        place = next((index for index, fault in enumerate(found) if fault.position > first), len(found))
-        found.insert(place, Fault("orphan_result", first, None, [], orphans))
-    return found
+    orphans = [] if seen.opaque else seen.orphan_results(sources)
+    for turn in seen.faulty_turns(sources):
+        if orphans and orphans[0].position < turn.position:
+            yield [Fault("orphan_result", orphans[0].position, None, [], orphans)]
+            orphans = []
+        found = list(_of_turn(turn, is_close, close=turn.number != spared))
+        if found:
+            yield found
+    if orphans:
+        yield [Fault("orphan_result", orphans[0].position, None, [], orphans)]
 
 
 def _of_turn(turn: Turn, is_close: IsClose, *, close: bool) -> Iterator[Fault]:
@@ -77,16 +88,19 @@ def _of_turn(turn: Turn, is_close: IsClose, *, close: bool) -> Iterator[Fault]:
     unanswered: list[Call] = []
     moved: list[Result] = []
     for call in turn.calls:
-        if not call.results:
+        places = call.places
+        if not places:
             if call.required and close:
                 unanswered.append(call)
-            continue
-        if len(call.results) > 1:
+        elif len(places) > 1:
             doubled.append(call)
-        first = recorded(call.results, is_close)[0]
-        if call.required and first.run != turn.number:
+            first = recorded(call.results, is_close)[0]
+            if call.required and first.run != turn.number:
+                late.append(call)
+                moved.append(first)
+        elif places[0][2] != turn.number and call.required:
             late.append(call)
-            moved.append(first)
+            moved += call.results
     if late:
         yield Fault("late_result", turn.position, turn, late, moved)
     if doubled:
@@ -98,20 +112,4 @@ def _of_turn(turn: Turn, is_close: IsClose, *, close: bool) -> Iterator[Fault]:
 
 def violation(fault: Fault) -> Violation:
     """Return a fault as what a caller reads."""
-    return Violation(fault.form, fault.call_ids, fault.position, fault.positions, _sentence(fault))
-
-
-def _sentence(fault: Fault) -> str:
-    ids, where = ", ".join(fault.call_ids), f"messages[{fault.position}]"
-    at = ", ".join(str(position) for position in sorted({result.position for result in fault.results}))
-    if fault.form == "trailing_text":
-        return f"{where}: content stands between or behind the calls {ids}; calls must come last"
-    if fault.form == "duplicate_call":
-        return f"{where}: the id {ids} is announced more than once; an id names one call"
-    if fault.form == "late_result":
-        return f"{where}: the result of {ids} does not stand right behind its call, but in messages {at}"
-    if fault.form == "duplicate_result":
-        return f"{where}: {ids} has more than one result, in messages {at}"
-    if fault.form == "missing_result":
-        return f"{where}: {ids} has no result"
-    return f"{where}: the result of {ids} answers no earlier call, in messages {at}"
+    return Violation(fault.form, fault.call_ids, fault.position, fault.positions)

@@ -18,9 +18,22 @@ from ._matching import Call, Turn
 from ._plan import Close
 from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT
 
-__all__ = ["Known"]
+__all__ = ["Known", "require_snapshots"]
 
 _UNKNOWN = Close(INTERRUPTED_TEXT)
+
+
+def require_snapshots(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+    """Return the caller's snapshots.
+
+    Raises:
+        InvalidTypeError: One is not a snapshot made here: a copy proves nothing (C15).
+    """
+    taken = tuple(snapshots)
+    for snapshot in taken:
+        if type(snapshot) is not Snapshot:  # isinstance() would read the object's __class__
+            raise InvalidTypeError(f"snapshots must be Snapshots made by a batch, not {preview(snapshot)}")
+    return taken
 
 
 class Known:
@@ -33,9 +46,6 @@ class Known:
         snapshots: Snapshots of the batches, oldest first.
         name: The lane's reading of a call's name.
         turns: How to get all turns, and so all uses of an id.
-
-    Raises:
-        InvalidTypeError: One is not a snapshot made here.
     """
 
     def __init__(
@@ -44,8 +54,6 @@ class Known:
         self._rows: dict[tuple[int, int], CallSnapshot] = {}
         told: dict[tuple[Hashable, str], list[CallSnapshot]] = {}
         for snapshot in snapshots:
-            if type(snapshot) is not Snapshot:
-                raise InvalidTypeError(f"snapshots must be Snapshots made by a batch, not {preview(snapshot)}")
             for row in snapshot.calls:
                 told.setdefault((row.call.wire_id or row.id, row.name), []).append(row)
         if not told:

@@ -14,8 +14,11 @@ class Lane(ABC):
     """One provider's shape of a transcript: read into the neutral view, and written back from a plan.
 
     Attributes:
+        flat: Whether a call is a message of its own, so that its index is its position.
         anywhere: Whether the provider takes a result that does not stand right behind its turn.
     """
+
+    flat: ClassVar[bool] = False
 
     anywhere: ClassVar[bool] = False
 
@@ -28,8 +31,8 @@ class Lane(ABC):
         """
 
     @abstractmethod
-    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:
-        """Return the index of a call's message, and the call as it stands in it."""
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> Any:
+        """Return a call as it stands in its message."""
 
     def result_at(self, messages: Sequence[Any], position: int, index: int) -> Any:  # noqa: ARG002  a result may be a block
         """Return a result as it stands in the messages."""
@@ -55,10 +58,6 @@ class Lane(ABC):
     def apply(self, messages: Sequence[Any], plan: Plan) -> list[Any]:
         """Return the messages with the plan carried out. What the plan does not name keeps its identity."""
 
-    def home(self, messages: Sequence[Any], call: Call) -> object:
-        """Return the message that announces a call, as the caller knows it."""
-        return messages[call.position]
-
     def loses(self, results: Sequence[Result]) -> bool:  # noqa: ARG002  most lanes lose nothing
         """Whether folding these results leaves content out, because the lane's shape has room for one."""
         return False
@@ -71,13 +70,14 @@ class Lane(ABC):
 class Located:
     """A lane's way to what it told a matching of, in one list of messages (`_matching.Sources`)."""
 
-    __slots__ = ("_lane", "_messages")
+    __slots__ = ("_lane", "_messages", "flat")
 
     def __init__(self, lane: Lane, messages: Sequence[Any]) -> None:
         self._lane = lane
+        self.flat = lane.flat
         self._messages = messages
 
-    def call_at(self, position: int, index: int) -> tuple[int, Any]:
+    def call_at(self, position: int, index: int) -> Any:
         return self._lane.call_at(self._messages, position, index)
 
     def result_at(self, position: int, index: int) -> Any:

@@ -6,7 +6,7 @@ Shapes: LANES.md 10.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
 from toolbatch.core import InvalidTypeError, preview
@@ -50,9 +50,9 @@ class LangChain(MessageLane):
                 run = NOWHERE
         seen.run = seen.tail = run
 
-    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> Any:
         key, place = ("tool_calls", index) if index >= 0 else ("invalid_tool_calls", -1 - index)
-        return position, field(messages[position], key)[place]
+        return field(messages[position], key)[place]
 
     def is_result(self, message: Any) -> bool:
         return field(message, "type") in _TOOL
@@ -130,7 +130,7 @@ def _like(sample: object, kind: str, data: dict[str, Any]) -> Any:
     Raises:
         InvalidTypeError: The list holds objects that are not LangChain's.
     """
-    if isinstance(sample, dict):
+    if isinstance(sample, Mapping):
         return data
     # Where its objects are, its module is loaded; it is not imported here, so that nobody else pays for it.
     make = getattr(sys.modules.get("langchain_core.messages"), kind, None)

@@ -1,6 +1,7 @@
 """`check` and `repair`: the two readings of one matching."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, Literal, get_args
 
 from toolbatch.core import InvalidInputError, Snapshot, preview
@@ -10,10 +11,10 @@ from ._bedrock import Bedrock
 from ._faults import Fault, faults, violation
 from ._findings import RepairedTranscript, Violation
 from ._gemini import Gemini
-from ._known import Known
+from ._known import Known, require_snapshots
 from ._lane import Lane, Located
 from ._langchain import LangChain
-from ._matching import NOWHERE, Call, Matching, Turn
+from ._matching import NOWHERE, Call, Matching
 from ._openai_chat import OpenAIChat
 from ._openai_responses import OpenAIResponses
 from ._plan import Options, Plan, leave_out, mend_turn
@@ -72,7 +73,7 @@ def check(
     shape = lane_of(lane)
     seen = _read(require_messages(messages), shape, server_context=server_context)
     found = faults(seen, Located(shape, messages), shape.is_close, repair_last=repair_last)
-    return [violation(fault) for fault in found]
+    return [violation(fault) for of_turn in found for fault in of_turn]
 
 
 def repair(
@@ -88,10 +89,9 @@ def repair(
     """Return a view of the messages that keeps the law, with a list of what was done (L1).
 
     - content between or behind calls moves in front of them; thinking and reasoning stay where they are (L6);
-    - a later call with an id of the same turn is left out, the first one stays;
+    - a later call with an id of the same turn is left out, and so is a result without an earlier call;
     - a result that was recorded later moves up to its call, past whole turns; several results of one call are folded;
-    - a call without a result is closed with `INTERRUPTED_TEXT`. A close beside a recorded result is void;
-    - a result without an earlier call is left out.
+    - a call without a result is closed with `INTERRUPTED_TEXT`. A close beside a recorded result is void.
 
     Pure and deterministic: the input is never changed, an unchanged message keeps its identity, a lawful list comes back
     as the same object, and repairing twice equals repairing once (L4).
@@ -103,9 +103,8 @@ def repair(
             `before_run` (L5). In Responses, these are the items of the calls.
         repair_last: `False` leaves open a last turn whose calls can still be executed or approved (L7).
         server_context: As in `check`.
-        sent: How many messages were sent already. None of them is changed, moved or left out: a turn at their end is
-            still closed, and a result that comes too late is delivered as new content where it stands (B20). What can't be
-            mended is in `remaining`.
+        sent: How many messages were sent already and stay as they are. A turn at their end is still closed, a result that
+            comes too late is delivered as new content (B20), and what can't be mended is in `remaining`.
         snapshots: Snapshots of the batches that ran these calls, oldest first. A call that one of them knows is answered
             with its own outcome, or its close says that the tool was not started.
 
@@ -114,30 +113,41 @@ def repair(
         InvalidTypeError: `messages` is not a list, an entry is no message, or a snapshot was not made here.
     """
     shape = lane_of(lane)
-    require_messages(messages)
-    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 <= sent <= len(messages):
-        raise InvalidInputError(f"sent must be between 0 and the {len(messages)} messages, not {preview(sent)}")
+    _require_sent(sent, len(require_messages(messages)))
+    taken = require_snapshots(snapshots)
     seen = _read(messages, shape, server_context=server_context, border=sent)
     sources = Located(shape, messages)
     found = faults(seen, sources, shape.is_close, repair_last=repair_last)
-    if not found:
+    first = next(found, None)
+    if first is None:
         return RepairedTranscript(messages)
-    sent_part = _read(messages[:sent], shape, server_context=server_context)
+    past = _read(messages[:sent], shape, server_context=server_context)
     options = Options(
         is_close=shape.is_close,
-        close=Known(snapshots, shape.name, lambda: seen.all_turns(sources)).close,
-        home=lambda call: shape.home(messages, call),
+        loses=shape.loses,
+        folded=shape.only,
+        closed=lambda call, close: shape.answer(messages, call, close),
+        close=Known(taken, shape.name, lambda: seen.all_turns(sources)).close,
+        home=lambda call: messages[call.position],
         prior=frozenset(map(id, prior_messages or ())),
         spared=NOWHERE if repair_last else seen.tail,
         sent=sent,
-        border=sent_part.position_of(sent_part.run),
-        reaches=sent_part.is_latest if shape.anywhere else _never,
+        border=past.position_of(past.run),
+        reaches=past.is_latest if shape.anywhere else _never,
     )
-    plan = _plan(found, options)
+    return _carried_out(messages, shape, _plan(chain([first], found), options))
+
+
+def _require_sent(sent: object, size: int) -> None:
+    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 <= sent <= size:
+        raise InvalidInputError(f"sent must be between 0 and the {size} messages, not {preview(sent)}")
+
+
+def _carried_out(messages: list[Any], lane: Lane, plan: Plan) -> RepairedTranscript:
+    remaining = tuple(plan.remaining)
     if not plan.repairs:
-        return RepairedTranscript(messages, remaining=tuple(plan.remaining))
-    lossy = plan.lossy or any(shape.loses(slot.results) for batch in plan.batches for slot in batch.slots)
-    return RepairedTranscript(shape.apply(messages, plan), tuple(plan.repairs), lossy, tuple(plan.remaining))
+        return RepairedTranscript(messages, remaining=remaining)
+    return RepairedTranscript(lane.apply(messages, plan), tuple(plan.repairs), plan.lossy, remaining)
 
 
 def _never(_: Call) -> bool:
@@ -150,13 +160,11 @@ def _read(messages: Sequence[Any], lane: Lane, *, server_context: bool, border: 
     return seen
 
 
-def _plan(found: list[Fault], options: Options) -> Plan:
+def _plan(found: Iterable[list[Fault]], options: Options) -> Plan:
     """Return what mends all faults, turn by turn in the order of the transcript."""
     plan = Plan()
-    turns: dict[int, tuple[Turn | None, list[Fault]]] = {}
-    for fault in found:
-        turns.setdefault(id(fault.turn), (fault.turn, []))[1].append(fault)
-    for turn, of_turn in turns.values():
+    for of_turn in found:
+        turn = of_turn[0].turn
         if turn is None:
             orphans = drop_new_orphans(plan, of_turn[0], options)
             if orphans:

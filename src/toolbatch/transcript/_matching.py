@@ -14,7 +14,7 @@ columns; `Turn`, `Call` and `Result` are made afterwards, of the turns in which 
 result costs three times as much, and the garbage collector then makes long lists dearer still: it is not linear.)
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator
 from typing import Any, Final, Protocol
 
 __all__ = ["NOWHERE", "Call", "Matching", "Result", "Sources", "Turn"]
@@ -46,76 +46,101 @@ class Turn:
         self.tidy = tidy
 
 
-class _Named:
-    """What reports name a call or a result by: its id, or the tool's name where it has none."""
-
-    __slots__ = ("key", "name")
-    key: Hashable
-    name: Hashable
-
-    @property
-    def label(self) -> str:
-        if self.key is not None:
-            return str(self.key)
-        return self.name if isinstance(self.name, str) else ""
-
-
-class Call(_Named):
-    """One announced call.
+class Sources(Protocol):
+    """Where a lane finds what it told the matching of.
 
     Attributes:
-        key: Its id, or `None` where it has none and is paired by name and order.
-        name: What results without an id may find it by; `None` where only the id counts.
-        source: The call as it stands in the message.
-        position: The index of its message.
-        index: Its place within the message.
-        required: Whether it must be answered at once. An asynchronous call may be answered later (LANES 2).
-        results: Its results, in the order in which they were recorded.
+        flat: Whether a call is a message of its own, so that its index is its position.
     """
 
-    __slots__ = ("index", "position", "required", "results", "source")
+    flat: bool
 
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, source: Any) -> None:
-        self.key = key
-        self.name = name
-        self.position = position
-        self.index = index
-        self.source = source
-        self.required = True
-        self.results: list[Result] = []
+    def call_at(self, position: int, index: int) -> Any:
+        """Return a call as it stands in its message."""
+
+    def result_at(self, position: int, index: int) -> Any:
+        """Return a result as it stands."""
 
 
-class Result(_Named):
+class Result:
     """One recorded result.
 
     Attributes:
         key: The id that it carries.
         name: The tool's name, where the lane pairs by it.
-        source: The result as it stands: a message, an item or a block.
         position: The index of its message.
         index: Its place within the message.
         run: The number of the turn that it follows with nothing but results between, or `NOWHERE`.
     """
 
-    __slots__ = ("index", "position", "run", "source")
+    __slots__ = ("_sources", "index", "key", "name", "position", "run")
 
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, run: int, source: Any) -> None:
+    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, run: int, sources: Sources) -> None:
         self.key = key
         self.name = name
         self.position = position
         self.index = index
         self.run = run
-        self.source = source
+        self._sources = sources
+
+    @property
+    def source(self) -> Any:
+        """The result as it stands: a message, an item or a block."""
+        return self._sources.result_at(self.position, self.index)
+
+    @property
+    def label(self) -> str:
+        """What reports name it by."""
+        return _label(self.key, self.name)
 
 
-class Sources(Protocol):
-    """Where a lane finds what it told the matching of."""
+class Call:
+    """One announced call.
 
-    def call_at(self, position: int, index: int) -> tuple[int, Any]:
-        """Return the index of a call's message, and the call as it stands in it."""
+    Attributes:
+        key: Its id, or `None` where it has none and is paired by name and order.
+        name: What results without an id may find it by; `None` where only the id counts.
+        position: The index of its message.
+        index: Its place within the message.
+        required: Whether it must be answered at once. An asynchronous call may be answered later (LANES 2).
+        places: Where its results stand, in the order in which they were recorded: position, index and run of each.
+    """
 
-    def result_at(self, position: int, index: int) -> Any:
-        """Return a result as it stands."""
+    __slots__ = ("_results", "_sources", "index", "key", "name", "places", "position", "required")
+
+    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, sources: Sources) -> None:
+        self.key = key
+        self.name = name
+        self.position = position
+        self.index = index
+        self.required = True
+        self.places: list[tuple[int, int, int]] = []
+        self._results: list[Result] | None = None
+        self._sources = sources
+
+    @property
+    def results(self) -> list[Result]:
+        """Its results, in the order in which they were recorded."""
+        if self._results is None:
+            self._results = [Result(self.key, self.name, *place, self._sources) for place in self.places]
+        return self._results
+
+    @property
+    def source(self) -> Any:
+        """The call as it stands in the message."""
+        return self._sources.call_at(self.position, self.index)
+
+    @property
+    def label(self) -> str:
+        """What reports name it by."""
+        return _label(self.key, self.name)
+
+
+def _label(key: Hashable, name: Hashable) -> str:
+    """Return an id, or the tool's name where there is none."""
+    if key is not None:
+        return str(key)
+    return name if isinstance(name, str) else ""
 
 
 class Matching:
@@ -223,32 +248,27 @@ class Matching:
         known = self._latest.get(call.key)
         return known is not None and self._indices[known] == call.index
 
-    def faulty_turns(self, sources: Sources) -> list[Turn]:
-        """Return the turns in which something is wrong."""
+    def faulty_turns(self, sources: Sources) -> Iterator[Turn]:
+        """Yield the turns in which something is wrong, each made when it is asked for."""
         numbers = self._faulty | self._untidy
         firsts, start = self._firsts, 0
         while True:  # `index` looks through a column at C's speed; nearly always there is nothing to find
             try:
                 start = firsts.index(NOWHERE, start)
             except ValueError:
-                return self._made(sorted(numbers), sources)
+                break
             if start not in self._optional:
                 numbers.add(self._turns[start])
             start += 1
+        return (self._made_turn(number, sources) for number in sorted(numbers))
 
     def all_turns(self, sources: Sources) -> list[Turn]:
         """Return every turn."""
-        return self._made(range(len(self._positions)), sources)
+        return [self._made_turn(number, sources) for number in range(len(self._positions))]
 
     def orphan_results(self, sources: Sources) -> list[Result]:
         """Return the results that answer no earlier call, in the order of the transcript."""
-        return [
-            Result(key, name, position, index, NOWHERE, sources.result_at(position, index))
-            for key, name, position, index in self.orphans
-        ]
-
-    def _made(self, numbers: Iterable[int], sources: Sources) -> list[Turn]:
-        return [self._made_turn(number, sources) for number in numbers]
+        return [Result(key, name, position, index, NOWHERE, sources) for key, name, position, index in self.orphans]
 
     def _made_turn(self, number: int, sources: Sources) -> Turn:
         place = self._positions[number]
@@ -256,8 +276,7 @@ class Matching:
         stop = self._first_calls[number + 1] if number + 1 < len(self._first_calls) else len(self._keys)
         for entry in range(self._first_calls[number], stop):
             index = self._indices[entry]
-            position, source = sources.call_at(place, index)
-            call = Call(self._keys[entry], self._names.get(entry), position, index, source)
+            call = Call(self._keys[entry], self._names.get(entry), index if sources.flat else place, index, sources)
             if entry in self._repeats:
                 turn.repeats.append(call)
                 continue
@@ -265,10 +284,7 @@ class Matching:
             call.required = entry not in self._optional
             if self._firsts[entry] >= 0:
                 first = (self._firsts[entry], self._first_indices.get(entry, 0), self._strays.get(entry, number))
-                call.results = [
-                    Result(call.key, call.name, position, index, run, sources.result_at(position, index))
-                    for position, index, run in (first, *self._more.get(entry, ()))
-                ]
+                call.places = [first, *self._more.get(entry, ())]
         return turn
 
     def _by_name(self, call: int, turn: int, name: Hashable, *, loose: bool) -> None:

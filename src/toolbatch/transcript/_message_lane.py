@@ -49,16 +49,13 @@ class MessageLane(Lane):
 
     def apply(self, messages: Sequence[Any], plan: Plan) -> list[Any]:
         puts: dict[int, list[Any]] = {}
-        replaced: dict[int, list[Any]] = {result.position: [] for result in plan.taken}
+        replaced: dict[int, list[Any]] = {position: [] for position, _ in plan.taken}
         for turn in plan.turns:
             replaced |= self.mended(messages, turn)
         for batch in plan.batches:
-            puts.setdefault(batch.at, []).extend(
-                self.only(slot.results) if slot.close is None else self.answer(messages, slot.call, slot.close)
-                for slot in batch.slots
-            )
-        for slot in plan.in_place:
-            replaced[slot.results[0].position] = [self.only(slot.results)]
+            puts.setdefault(batch.at, []).extend(batch.answers)
+        for (position, _), result in plan.in_place.items():
+            replaced[position] = [result]
         for position, notes in _placed(messages, plan.notes, self.is_result).items():
             puts.setdefault(position, []).append(self.note(messages, notes))
         return spliced(messages, puts, replaced)

@@ -48,9 +48,9 @@ class OpenAIChat(MessageLane):
                 run = NOWHERE
         seen.run = seen.tail = run
 
-    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> Any:
         message = messages[position]
-        return position, field(message, _LEGACY) if index == _LEGACY_INDEX else field(message, "tool_calls")[index]
+        return field(message, _LEGACY) if index == _LEGACY_INDEX else field(message, "tool_calls")[index]
 
     def is_result(self, message: Any) -> bool:
         return field(message, "role") in ("tool", "function")

@@ -74,6 +74,7 @@ def _key(kind: str, get: Callable[[str], Any]) -> str | int | None:
 class OpenAIResponses(MessageLane):
     """The lane."""
 
+    flat: ClassVar[bool] = True
     anywhere: ClassVar[bool] = True
 
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
@@ -101,8 +102,8 @@ class OpenAIResponses(MessageLane):
             run = making.end(len(messages))
         seen.run = seen.tail = run
 
-    def call_at(self, messages: Sequence[Any], position: int, index: int) -> tuple[int, Any]:  # noqa: ARG002  each item is a message
-        return index, messages[index]
+    def call_at(self, messages: Sequence[Any], position: int, index: int) -> Any:  # noqa: ARG002
+        return messages[position]
 
     def is_result(self, message: Any) -> bool:
         return _type(message) in _RESULTS

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from toolbatch.core import InvalidTypeError, preview
 
-__all__ = ["changed", "field", "fields", "getter", "key_of", "like", "require_messages"]
+__all__ = ["NO_MESSAGE", "changed", "field", "fields", "getter", "key_of", "like", "require_messages"]
 
-_NO_MESSAGE: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, type(None))
+NO_MESSAGE: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, type(None))
+"""Types of which nothing is a message, a call or a block in any lane."""
 
 
 def field(source: object, name: str) -> Any:
@@ -26,7 +27,7 @@ def getter(message: object, position: int) -> Callable[[str], Any]:
     """
     if isinstance(message, Mapping):
         return message.get
-    if isinstance(message, _NO_MESSAGE):
+    if isinstance(message, NO_MESSAGE):
         raise InvalidTypeError(
             f"messages[{position}] must be a mapping or an SDK's object, not {preview(message)} of type {type(message).__name__}"
         )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ._faults import Fault, violation
 from ._findings import Form
 from ._matching import Call, Result, Turn
-from ._plan import Batch, Note, Options, Plan, Slot, delivered, fill, report
+from ._plan import Batch, Note, Options, Plan, delivered, fill, fold_in_place, report, voided
 
 __all__ = ["append_to_turn", "drop_new_orphans"]
 
@@ -32,7 +32,7 @@ def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Opti
     forms = {fault.form for fault in found} & {"late_result", "duplicate_result", "missing_result"}
     if not forms:
         return
-    slots: list[Slot] = []
+    batch = Batch(turn.position, [], options.sent, [])
     done: dict[Form, list[Call]] = {}
     for call in turn.calls:
         results = call.results
@@ -42,20 +42,19 @@ def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Opti
             _remain(plan, turn, call, before)
             _deliver(plan, turn, call, after, options, known=not all(map(options.is_close, before)))
         elif not call.required:
-            continue
+            if len(after) > 1:
+                fold_in_place(plan, after, options)
+                done.setdefault("duplicate_result", []).append(call)
         elif turn.position == options.border:
-            slot = fill(turn, call, after, options)
-            if slot is not None:
-                slots.append(slot)
-                plan.taken += after
+            fill(plan, batch, call, after, options, spared=turn.number == options.spared)
             _note_done(done, call, after, turn)
         elif options.reaches(call):
-            _keep_first(plan, turn, slots, done, call, after, options)
+            _keep_first(plan, turn, batch, done, call, after, options)
         else:
             plan.remaining.append(violation(Fault("missing_result", turn.position, turn, [call])))
             _deliver(plan, turn, call, after, options, known=False)
-    if slots:
-        plan.batches.append(Batch(turn, slots, max(options.sent, turn.end)))
+    if batch.answers:
+        plan.batches.append(batch)
     for form, calls in done.items():
         results = [result for call in calls for result in call.results]
         report(plan, Fault(form, turn.position, turn, calls, results), options)
@@ -81,9 +80,9 @@ def _deliver(plan: Plan, turn: Turn, call: Call, after: list[Result], options: O
         known: Whether a recorded result was sent, so that these are second ones.
     """
     for result in after:
-        plan.taken.append(result)
+        plan.taken.append((result.position, result.index))
         if options.is_close(result):
-            report(plan, Fault("duplicate_result", turn.position, turn, [call], [result]), options)
+            voided(plan, Fault("duplicate_result", turn.position, turn, [call], [result]))
         else:
             plan.notes.append(Note(call, result))
             form: Form = "duplicate_result" if known else "late_result"
@@ -102,7 +101,7 @@ def _note_done(done: dict[Form, list[Call]], call: Call, after: list[Result], tu
 def _keep_first(
     plan: Plan,
     turn: Turn,
-    slots: list[Slot],
+    batch: Batch,
     done: dict[Form, list[Call]],
     call: Call,
     after: list[Result],
@@ -112,7 +111,6 @@ def _keep_first(
     if after:
         _deliver(plan, turn, call, after[1:], options, known=True)
         return
-    slot = fill(turn, call, [], options)
-    if slot is not None:
-        slots.append(slot)
+    if turn.number != options.spared:
+        fill(plan, batch, call, [], options)
         done.setdefault("missing_result", []).append(call)
