@@ -15,6 +15,7 @@ HEAD = """
 import asyncio, os, signal, sys, threading, time
 from toolbatch import ToolBatch, ToolCall, ToolSession, ToolError
 calls = lambda *ids: [ToolCall(i, "tool_" + i) for i in ids]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background has it ignored
 async def forever(): await asyncio.Event().wait()
 async def instant(): return "done"
 def codes(batch):
