@@ -123,7 +123,7 @@ def test_chat_legacy_function_call() -> None:
 
 
 def test_chat_reads_the_first_choice_only() -> None:
-    """Of n choices one becomes history (LANES.md 14.8)."""
+    """Of n choices one becomes history (LANES 14.8)."""
     response = chat(chat_call("a"))
     response["choices"].append({"index": 1, "message": {"role": "assistant", "tool_calls": [chat_call("b")]}})
     assert [call.id for call in openai_chat.calls(response)] == ["a"]
@@ -198,7 +198,7 @@ def test_arguments_are_detached() -> None:
 @EACH_LANE
 @pytest.mark.parametrize("name", [None, "", " \n", 7, "n" * 600, "bad\ud800"])
 def test_names_that_can_not_be_used(lane: Lane, name: Any) -> None:
-    """A call without a usable name is announced under one that is, and not run (P6, LANES.md 14.7)."""
+    """A call without a usable name is announced under one that is, and not run (P6, LANES 14.7)."""
     (call,) = lane.module.calls(lane.respond(lane.call("a", name)))
     assert code(call) == "unknown_tool"
     settled([call])  # the core takes it
@@ -243,7 +243,7 @@ def test_ids(lane: Lane) -> None:
     ],
 )
 def test_length_and_alphabet(lane: Lane, kept: str, replaced: str) -> None:
-    """Each lane has its own bound on ids (LANES.md 1 to 3)."""
+    """Each lane has its own bound on ids (LANES 1 to 3)."""
     first, second = lane.module.calls(lane.respond(lane.call(kept), lane.call(replaced)))
     assert (first.id, first.wire_id) == (kept, None)
     assert OURS.fullmatch(second.id)
@@ -268,7 +268,7 @@ def test_chat_cut_off(reason: str) -> None:
 
 @pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", None, "eos", 3])
 def test_chat_not_cut_off(reason: Any) -> None:
-    """`stop` with calls is what many servers say (LANES.md 14.5)."""
+    """`stop` with calls is what many servers say (LANES 14.5)."""
     assert [code(call) for call in openai_chat.calls(chat(chat_call("a"), finish_reason=reason))] == [None]
 
 
@@ -299,7 +299,7 @@ STOPPED = ["end_turn", "max_tokens", "stop_sequence", "refusal", "model_context_
 
 @pytest.mark.parametrize("reason", STOPPED)
 def test_anthropic_stopped(reason: str) -> None:
-    """Only `tool_use` asks for tools to be run; the SDK makes cut input look whole (LANES.md 3)."""
+    """Only `tool_use` asks for tools to be run; the SDK makes cut input look whole (LANES 3)."""
     for form in ANTHROPIC.forms(message(use("a", arguments={"path": "/a"}), stop_reason=reason)):
         (call,) = anthropic.calls(form)
         cut = reason in ("max_tokens", "stop_sequence", "model_context_window_exceeded")

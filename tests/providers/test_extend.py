@@ -177,7 +177,7 @@ def test_anthropic_turn() -> None:
 
 
 def test_anthropic_hosted_call_still_running() -> None:
-    """In a mixed turn only client calls are answered, with nothing else in the message (LANES.md 3)."""
+    """In a mixed turn only client calls are answered, with nothing else in the message (LANES 3)."""
     turn = ANTHROPIC.extended(message(SEARCH, use("a")))
     assert [block["tool_use_id"] for block in turn[2]["content"]] == ["a"]
     accepted(ANTHROPIC, turn)
@@ -255,7 +255,7 @@ BROKEN = ['{"x": "cut', "nope", "[1]", "null", '"text"', '{"x": NaN}', "\ud800",
 @EACH_LANE
 @pytest.mark.parametrize("value", BROKEN)
 def test_broken_arguments_are_replaced_on_replay(lane: Lane, value: Any) -> None:
-    """A strict server would refuse the conversation for ever; the model still sees what it wrote (LANES.md 14.3)."""
+    """A strict server would refuse the conversation for ever; the model still sees what it wrote (LANES 14.3)."""
     response = lane.respond(lane.call("a", "lookup", value))
     turn = lane.extended(response, settled_unrun(lane.module.calls(response)))
     accepted(lane, turn)
@@ -276,7 +276,7 @@ def replayed(lane: Lane, turn: list[Any]) -> dict[str, Any]:
 @EACH_LANE
 @pytest.mark.parametrize("value", ["", " ", None])
 def test_no_arguments_are_an_empty_object(lane: Lane, value: Any) -> None:
-    """Some servers refuse an empty text where they read JSON (LANES.md 14.2)."""
+    """Some servers refuse an empty text where they read JSON (LANES 14.2)."""
     announced = lane.call("a")
     announced.get("function", announced)["input" if lane is ANTHROPIC else "arguments"] = value
     assert replayed(lane, lane.extended(lane.respond(announced))) == {}
@@ -302,7 +302,7 @@ def test_input_that_is_not_finite() -> None:
 @EACH_LANE
 @pytest.mark.parametrize("name", ["multi_tool_use.parallel", "", None, "näme", "n" * 700, "a b"])
 def test_names_that_no_tool_can_have(lane: Lane, name: Any) -> None:
-    """A made-up name is refused when it is read back, so it is put right in the turn (LANES.md 14.7)."""
+    """A made-up name is refused when it is read back, so it is put right in the turn (LANES 14.7)."""
     response = lane.respond(lane.call("a", name))
     accepted(lane, lane.extended(response, settled_unrun(lane.module.calls(response))))
 

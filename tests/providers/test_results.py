@@ -121,7 +121,7 @@ def test_bare_results_mirror_the_provider(lane: Lane) -> None:
 
 
 def test_chat_legacy_result() -> None:
-    """The deprecated `function_call` has no id: role `function` and its name answer it (LANES.md 14.13)."""
+    """The deprecated `function_call` has no id: role `function` and its name answer it (LANES 14.13)."""
     response = chat(function_call={"name": "f", "arguments": "{}"}, finish_reason="function_call")
     results = openai_chat.results(settled(openai_chat.calls(response)))
     assert results == [{"role": "function", "name": "f", "content": '{"position":0}'}]

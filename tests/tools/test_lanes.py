@@ -191,7 +191,7 @@ def test_references_with_company_end() -> None:
     ],
 )
 def test_names_are_checked_by_lane(name: str, takes: set[str]) -> None:
-    """T2: LANES.md 1-9: a name that one provider refuses is named before the request."""
+    """T2: LANES 1-9: a name that one provider refuses is named before the request."""
     catalog = ToolCatalog([tool(name=name)(lambda: None)])
     for lane in LANES:
         if lane in takes:

@@ -174,7 +174,7 @@ def _require_answered(history: list[Any]) -> None:
     answered: set[object] = set()
     for item in reversed(history):
         if _kind(item):
-            if not (field(item, "async") or field(item, "async_")):  # these may be answered later (LANES.md 2)
+            if not (field(item, "async") or field(item, "async_")):  # these may be answered later (LANES 2)
                 announced.append(field(item, "call_id"))
         elif field(item, "type") in _OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
             if announced:

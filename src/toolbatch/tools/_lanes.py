@@ -1,6 +1,6 @@
 """How each lane declares tools: names, descriptions and schemas, and nothing else of ours (T2).
 
-The shapes are those of the SDKs' own request types; the names' rules are in LANES.md. A lane that has no strict mode gets
+The shapes are those of the SDKs' own request types; the names' rules are in LANES. A lane that has no strict mode gets
 the plain schema, since strictness is the provider's promise and our own check stands in any case.
 """
 

@@ -1,7 +1,7 @@
 """Anthropic Messages: `tool_use` blocks last in the assistant's content, `tool_result` blocks first in the next user message.
 
 User messages in a row are one to the API, so results may go on from one to the next. Thinking blocks are barriers; what the
-server runs itself (`server_tool_use`, `mcp_tool_use` and their results) is content like text. Rules: LANES.md 3.
+server runs itself (`server_tool_use`, `mcp_tool_use` and their results) is content like text. Rules: LANES 3.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Arguments that strict servers refuse: a step of its own, which the law never does silently.
 
 A call whose arguments were cut off stays in the history as it was written. OpenAI reads it back; vLLM, llama-server and others
-refuse the conversation for ever ("arguments must be a valid JSON object string", LANES.md 14.3). Here such arguments become
+refuse the conversation for ever ("arguments must be a valid JSON object string", LANES 14.3). Here such arguments become
 an object, `{"INVALID_JSON": <the text>}`, as in the lanes' `extend`, so that the model still sees what it wrote.
 """
 

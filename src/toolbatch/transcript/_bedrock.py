@@ -1,7 +1,7 @@
 """AWS Bedrock Converse: `toolUse` blocks last in the assistant's content, `toolResult` blocks first in the one next user message.
 
 A `reasoningContent` is a barrier. A `cachePoint` is a marker: behind the calls it is no content, and it stays with the block
-in front of it. Rules: LANES.md 5.
+in front of it. Rules: LANES 5.
 """
 
 from collections.abc import Mapping, Sequence

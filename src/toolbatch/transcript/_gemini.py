@@ -2,7 +2,7 @@
 
 Ids are optional, so results pair by id, or else by name and order. A part's `thoughtSignature` goes where its part goes; a
 thought, and a signed part that is no call, are barriers. Keys may be camelCase (the wire) or snake_case (`model_dump()`), and
-the SDK's objects are read too. Rules: LANES.md 4.
+the SDK's objects are read too. Rules: LANES 4.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Calls that LangChain could not parse (`invalid_tool_calls`) are sent to providers all the same, so they need an answer too.
 A call may stand in the content as well, as Anthropic's block: that is the same call, and there text may stand behind it.
-Shapes: LANES.md 10.
+Shapes: LANES 10.
 """
 
 import sys

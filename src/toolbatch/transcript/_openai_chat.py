@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: `tool_calls` of an assistant message, one `tool` message a result, right behind it.
 
 Calls stand in a field of their own, so no text can stand behind them. The legacy pair, `function_call` and a `function`
-message, has no ids and is paired by name and order. Rules and shapes: LANES.md 1.
+message, has no ids and is paired by name and order. Rules and shapes: LANES 1.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 Turns are not marked here. A turn is an unbroken run of items that the model made, and its outputs go right behind the run.
 The API itself takes an output anywhere behind its call; the law wants it at home, so that a list can be cut and translated.
 Once the run holds something signed or ordered (a reasoning item, a compaction, a reference to a stored item) its items are
-never moved against each other. Rules and shapes: LANES.md 2.
+never moved against each other. Rules and shapes: LANES 2.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -139,7 +139,7 @@ class OpenAIResponses(MessageLane):
         caller = field(call.source, "caller")
         if field(caller, "type") != "program":
             return {**item, "output": close.text}
-        # A program reads its tool's output as JSON, and its caller has to be named again (LANES.md 2).
+        # A program reads its tool's output as JSON, and its caller has to be named again (LANES 2).
         text = encode({"error": close.text}) if close.failed and not close.known else close.text
         return {**item, "output": text, "caller": caller}
 
