@@ -137,9 +137,9 @@ class Crew:
         self.running.clear()
         self.side_tasks.clear()
 
-    def let_go(self) -> list[Execution]:
-        """Stop answering for what still runs, keep it alive, and return it."""
-        left = list(self.running)
+    def let_go(self) -> None:
+        """Stop answering for what still runs, and keep it alive."""
+        left = list(self.running)  # a thread whose loop has gone may take itself out meanwhile
         for execution in left:
             execution.crew = None
             if execution.job is not None:
@@ -150,7 +150,6 @@ class Crew:
             task.add_done_callback(_let_go.discard)
         self.running.clear()
         self.side_tasks.clear()
-        return left
 
     def _take(self, execution: Execution) -> None:
         execution.phase = Phase.LAUNCHED
