@@ -22,6 +22,7 @@ PUBLIC = {
     "toolbatch": """
         AuditChannel BatchClosedError BatchStateError CallContext EncodingError ExecutionOutcome Tool ToolCatalog tool
         InvalidInputError InvalidTypeError JsonLinesSink LateNote Limits LoggingSink ProviderMismatchError
+        Data Document Image Json Part ResourceLink Text Url
         Snapshot StaleResult ToolBatch ToolCall ToolCounters ToolError ToolSession ToolbatchError
         WrongThreadError current_call
     """,
@@ -31,6 +32,7 @@ PUBLIC = {
         InvalidTypeError LATE Limits ProviderMismatchError Rejected RejectionReason Settlement SideEffectState
         Snapshot State Succeeded TABLE ToolCall ToolCallClosure ToolError ToolbatchError WrongThreadError cut
         encode preview require_closed sound
+        Data Document Image Json Part ResourceLink RichSucceeded Text Url as_parts described text_of
     """,
     "toolbatch.ports": """
         AuditSink Cancellation Completion ExecutionOutcome ExecutionStatus LATE_HEAD LateNote OutcomeObserver

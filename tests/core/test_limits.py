@@ -25,6 +25,7 @@ def test_the_defaults() -> None:
         "max_calls": 1000,
         "max_diagnostics": 100,
         "max_result_bytes": 1_048_576,
+        "max_media_bytes": 20_971_520,
         "max_message_bytes": 4096,
         "max_id_bytes": 512,
         "max_name_bytes": 512,

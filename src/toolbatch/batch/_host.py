@@ -10,7 +10,18 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbatch.core import Begun, Encoder, InvalidInputError, Limits, RejectionReason, ToolCallClosure, cut, encode
+from toolbatch.core import (
+    Begun,
+    Encoder,
+    InvalidInputError,
+    Limits,
+    RejectionReason,
+    ToolCallClosure,
+    as_parts,
+    cut,
+    encode,
+    text_of,
+)
 from toolbatch.observe import ToolCounters
 from toolbatch.ports import AuditSink, ExecutionOutcome, LateNote, OutcomeObserver, StaleResult
 
@@ -172,7 +183,8 @@ class Host:
 
     def _kept(self, value: Any) -> str | None:
         try:
-            text = value if isinstance(value, str) else self.encode(value)
+            parts = as_parts(value)
+            text = text_of(parts) if parts else value if isinstance(value, str) else self.encode(value)
             return cut(text, self.closure.limits.max_result_bytes)
         except Exception:  # noqa: BLE001  evidence that can't be written down is still evidence that it came
             return None

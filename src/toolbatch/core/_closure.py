@@ -17,7 +17,7 @@ from ._errors import InvalidInputError, InvalidTypeError, WrongThreadError
 from ._limits import Limits
 from ._reader import CANCELLED_MESSAGE, Reader, observe, require_side_effects
 from ._run import CLOSES, NO_RUN, Run
-from ._settlements import Cancelled, Closed, Failed, Settlement, SideEffectState, Succeeded
+from ._settlements import Cancelled, Closed, Failed, Settlement, SideEffectState
 from ._snapshots import CloseStatus, Diagnostic, RejectionReason, Snapshot
 from ._table import Input
 from ._text import cut, exact, preview, require_text
@@ -177,17 +177,18 @@ class ToolCallClosure:
         return self._commit(handle, call_id, found, _REPORTS[settlement.status], settlement)
 
     def succeed(self, handle: BatchHandle, call_id: str, content: object) -> Accepted | Rejected:
-        """Give a call its result: text as it is, anything else as compact JSON from this moment (C7).
+        """Give a call its result: text as it is, parts as parts (P5), anything else as compact JSON from this moment (C7).
 
         Raises:
-            EncodingError: The content is not strict JSON or is over `max_result_bytes`. The call is still pending.
+            EncodingError: The content is not strict JSON, mixes parts with data, or is over `max_result_bytes` or
+                `max_media_bytes`. The call is still pending.
             InvalidTypeError: `call_id` is not a `str`.
             InvalidInputError: `call_id` is blank or over its limit.
         """
         found = self._find(handle, call_id, "success")
         if isinstance(found, Rejected):
             return found
-        settlement = Succeeded(self._read.content(content))
+        settlement = self._read.success(content)
         return self._commit(handle, call_id, found, Input.SUCCEED, settlement)
 
     def fail(self, handle: BatchHandle, call_id: str, error: object, code: str | None = None) -> Accepted | Rejected:

@@ -15,7 +15,8 @@ class Limits:
     Attributes:
         max_calls: Calls in one batch.
         max_diagnostics: Rejections remembered in one generation; the rest are counted.
-        max_result_bytes: A success's content. More raises, and the call stays pending.
+        max_result_bytes: A success's text. More raises, and the call stays pending.
+        max_media_bytes: All images and documents of a success, before base64. More raises, and the call stays pending.
         max_message_bytes: An error's or a cancellation's message, and reported progress. More is cut.
         max_id_bytes: A call id. More raises.
         max_name_bytes: A tool name. More raises.
@@ -29,6 +30,7 @@ class Limits:
     max_calls: int = 1000
     max_diagnostics: int = 100
     max_result_bytes: int = 1_048_576
+    max_media_bytes: int = 20_971_520
     max_message_bytes: int = 4096
     max_id_bytes: int = 512
     max_name_bytes: int = 512

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from ._encode import Encoder
 from ._errors import EncodingError, InvalidInputError, InvalidTypeError
 from ._limits import Limits
-from ._settlements import Cancelled, Failed, Settlement, SideEffectState, Succeeded
+from ._parts import as_parts, media_bytes, text_of
+from ._settlements import Cancelled, Failed, RichSucceeded, Settlement, SideEffectState, Succeeded
 from ._snapshots import CloseStatus
 from ._text import byte_length, cut, exact, preview, require_text
 
@@ -63,7 +64,7 @@ class Reader:
         if status == "success":
             if "content" not in outcome:
                 raise InvalidInputError("a success needs content; None is a value, a missing one is not")
-            return Succeeded(self.content(outcome["content"]))
+            return self.success(outcome["content"])
         if status not in ("error", "cancelled"):
             raise InvalidInputError(
                 f"outcome.status must be success, error or cancelled, not {preview(outcome.get('status'))}"
@@ -72,9 +73,19 @@ class Reader:
         message = self.message(outcome.get("message"), _REPORTED_MESSAGE[status])
         return Failed(code, message) if status == "error" else Cancelled(code, message)
 
-    def content(self, content: object) -> str:
-        """Return a success's content: text as it is, anything else encoded (C7)."""
-        text = content if type(content) is str else self._text(content)
+    def success(self, content: object) -> Succeeded | RichSucceeded:
+        """Return a success: text as it is, parts as parts (P5), anything else encoded (C7)."""
+        if type(content) is str:
+            return Succeeded(self._bounded(content))
+        parts = as_parts(content)
+        if parts is None:
+            return Succeeded(self._bounded(self._text(content)))
+        size, limit = media_bytes(parts), self.limits.max_media_bytes
+        if size > limit:
+            raise EncodingError(f"the result's media have {size} bytes, more than max_media_bytes, which is {limit}")
+        return RichSucceeded(parts, self._bounded(text_of(parts)))
+
+    def _bounded(self, text: str) -> str:
         limit = self._max_result_bytes
         if len(text) * 4 <= limit and text.isascii():
             return text

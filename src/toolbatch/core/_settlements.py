@@ -6,7 +6,9 @@ What a case can't have it has as `None`, so that all of them can be asked alike.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-__all__ = ["Cancelled", "Closed", "Failed", "Settlement", "SideEffectState", "Succeeded"]
+from ._parts import Part, to_plain
+
+__all__ = ["Cancelled", "Closed", "Failed", "RichSucceeded", "Settlement", "SideEffectState", "Succeeded"]
 
 SideEffectState = Literal["unknown", "not_started"]
 """What is known of a closed call's effects: nothing, or that its code was never entered (C10)."""
@@ -21,6 +23,7 @@ class Succeeded:
     """
 
     content: str
+    parts: ClassVar[None] = None
     status: ClassVar[Literal["success"]] = "success"
     provenance: ClassVar[Literal["reported"]] = "reported"
     code: ClassVar[None] = None
@@ -34,10 +37,35 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
+class RichSucceeded:
+    """The tool answered in parts (P5).
+
+    Attributes:
+        parts: What it answered with, at least one part.
+        content: The same as text, a line a part: what stands where the parts can't be sent.
+    """
+
+    parts: tuple[Part, ...]
+    content: str
+    status: ClassVar[Literal["success"]] = "success"
+    provenance: ClassVar[Literal["reported"]] = "reported"
+    code: ClassVar[None] = None
+    message: ClassVar[None] = None
+    side_effect_state: ClassVar[None] = None
+    partial: ClassVar[None] = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data in the conformance vectors' shape, with the `parts` beside it."""
+        parts = [to_plain(part) for part in self.parts]
+        return {"status": "success", "content": self.content, "provenance": "reported", "parts": parts}
+
+
+@dataclass(frozen=True, slots=True)
 class _Reported:
     code: str
     message: str
     content: ClassVar[None] = None
+    parts: ClassVar[None] = None
     side_effect_state: ClassVar[None] = None
     partial: ClassVar[None] = None
 
@@ -94,6 +122,7 @@ class Closed:
     side_effect_state: SideEffectState
     partial: str | None = None
     content: ClassVar[None] = None
+    parts: ClassVar[None] = None
     provenance: ClassVar[Literal["synthetic"]] = "synthetic"
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,5 +137,5 @@ class Closed:
         return data if self.partial is None else {**data, "partial": self.partial}
 
 
-Settlement = Succeeded | Failed | Cancelled | Closed
-"""A call's one terminal outcome: reported by the tool (`Succeeded`, `Failed`, `Cancelled`) or synthetic (`Closed`)."""
+Settlement = Succeeded | RichSucceeded | Failed | Cancelled | Closed
+"""A call's one terminal outcome: reported by the tool (all but the last) or synthetic (`Closed`)."""

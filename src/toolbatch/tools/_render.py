@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from toolbatch.core import Encoder, ToolError, encode, preview
+from toolbatch.core import Encoder, Part, ToolError, as_parts, encode, preview
 
 from ._tool import AnyTool
 
@@ -20,18 +21,18 @@ class Rendered:
     """A result, made ready.
 
     Attributes:
-        content: The model's text.
+        content: What the model gets: text, or parts (P5).
         meta: What the tool's `meta` says of the result, for the host; `None` where there is none or it failed.
         problems: What failed on the way, one sentence each, for the host. The content is the plain result then.
     """
 
-    content: str
+    content: str | tuple[Part, ...]
     meta: Any = None
     problems: tuple[str, ...] = ()
 
 
 def render_result(tool: AnyTool, value: Any, *, encode: Encoder = encode) -> Rendered:
-    """Make a result ready: a `str` as it is, anything else as JSON, unless the tool has a `render`.
+    """Make a result ready: a `str` as it is, parts as parts, anything else as JSON, unless the tool has a `render`.
 
     The result must have a JSON form even where `render` makes other text of it: it is what stores save, and what is left
     if `render` fails. A `render` or `meta` that raises, or a `render` whose answer is no text, is logged and noted in `problems`.
@@ -42,20 +43,26 @@ def render_result(tool: AnyTool, value: Any, *, encode: Encoder = encode) -> Ren
         ToolError: The result has no lossless JSON form: code `invalid_result`. The tool did run.
     """
     try:
-        plain = value if isinstance(value, str) else encode(value)
+        plain = value if isinstance(value, str) else as_parts(value) or encode(value)
     except Exception as error:
         raise ToolError.respond_to_model(
             f"{tool.name} ran, but its result can't be shown: it is not plain JSON data ({type(error).__name__}).",
             _INVALID_RESULT,
         ) from error
     problems: list[str] = []
-    text = plain if tool.render is None else _attempt(tool, "render", tool.render, value, problems)
-    if not isinstance(text, str):
-        if not problems:
-            problems.append(f"render of {tool.name} returned {preview(text)}, not text")
-        text = plain
+    shown = plain if tool.render is None else _attempt(tool, "render", partial(_rendered, tool.render), value, problems)
+    if shown is None:
+        shown = plain
     meta = None if tool.meta is None else _attempt(tool, "meta", tool.meta, value, problems)
-    return Rendered(text, meta, tuple(problems))
+    return Rendered(shown, meta, tuple(problems))
+
+
+def _rendered(render: Callable[[Any], Any], value: Any) -> str | tuple[Part, ...]:
+    shown = render(value)
+    parts = shown if isinstance(shown, str) else as_parts(shown)
+    if parts is None:
+        raise TypeError(f"render must return text or parts, not {preview(shown)}")
+    return parts
 
 
 def _attempt(tool: AnyTool, what: str, make: Callable[[Any], Any], value: Any, problems: list[str]) -> Any:

@@ -9,7 +9,6 @@ from toolbatch.core import (
     Failed,
     InvalidTypeError,
     Snapshot,
-    Succeeded,
     encode,
     preview,
 )
@@ -70,7 +69,7 @@ class Known:
         if row is None:
             return _UNKNOWN
         end = row.settlement
-        if isinstance(end, Succeeded):
+        if end is not None and end.content is not None:
             return Close(end.content, failed=False, known=True)
         if isinstance(end, (Failed, Cancelled)):
             # The same bytes as the lanes' own export of a reported failure (P4).
