@@ -43,11 +43,12 @@ REPORTS: dict[str, Any] = {
     "close_call": lambda closure, handle, call_id: closure.close_call(handle, call_id),
     "start": lambda closure, handle, call_id: closure.start(handle, call_id),
     "progress": lambda closure, handle, call_id: closure.progress(handle, call_id, "x"),
+    "hold": lambda closure, handle, call_id: closure.hold(handle, call_id, "x"),
 }
-SETTLING = [name for name in REPORTS if name not in ("start", "progress")]
+SETTLING = [name for name in REPORTS if name not in ("start", "progress", "hold")]
 OBSERVED = {
     "settle success": "success", "settle error": "error", "settle cancelled": "cancelled", "succeed": "success", "fail": "error",
-    "cancel": "cancelled", "close_call": None, "start": None, "progress": None,
+    "cancel": "cancelled", "close_call": None, "start": None, "progress": None, "hold": None,
 }  # fmt: skip
 """What a report says of the call; a decision of ours and a note of progress report no status."""
 
@@ -636,6 +637,47 @@ def test_a_call_that_is_cut_off_carries_what_it_had_reported(how: str) -> None:
     assert told == [None, 'one\n{"two":2}', None]
     shapes = ["partial" in call.to_dict()["settlement"] for call in closed.calls]
     assert shapes == [False, True, False]
+
+
+@pytest.mark.parametrize("how", ["close", "close_call", "superseded"])
+def test_what_a_call_waited_for_is_said_when_it_is_closed(how: str) -> None:
+    """T7: whatever closes a call that waits for the host, its message says so first; not once it waits no longer."""
+    closure, handle = opened("a", "b", "c")
+    for call_id in "ab":
+        assert closure.hold(handle, call_id, "NOT EXECUTED: it waited.") == Accepted(1, call_id, None)
+    closure.hold(handle, "b", None)
+    closure.hold(handle, "c", None)
+    match how:
+        case "close":
+            closed = finished(closure.close(handle, message="over"))
+        case "close_call":
+            for call_id in "abc":
+                closure.close_call(handle, call_id, message="over")
+            closed = finished(closure.seal(handle))
+        case _:
+            closed_or_none = closure.begin([]).superseded
+            assert closed_or_none is not None
+            closed = closed_or_none
+    told = [call.settlement.message for call in closed.calls if call.settlement is not None]
+    assert [text is not None and text.startswith("NOT EXECUTED: it waited. ") for text in told] == [True, False, False]
+
+
+def test_what_a_call_waited_for_is_cut_like_any_message() -> None:
+    """C8, T7: both texts together keep to the bound."""
+    closure, handle = opened("a", limits=Limits(max_message_bytes=20))
+    closure.hold(handle, "a", "é" * 30)
+    settlement = finished(closure.close(handle, message="over")).calls[0].settlement
+    assert settlement is not None
+    assert settlement.message is not None
+    assert len(settlement.message.encode()) <= 20
+
+
+def test_a_reported_outcome_does_not_say_what_it_waited_for() -> None:
+    """T7: a call that answers has waited for nothing in the end."""
+    closure, handle = opened("a")
+    closure.hold(handle, "a", "NOT EXECUTED")
+    closure.fail(handle, "a", "broke")
+    assert "NOT" not in str(finished(closure.seal(handle)).to_dict())
 
 
 def test_a_reported_outcome_carries_no_progress() -> None:

@@ -16,7 +16,7 @@ from ._errors import (
     WrongThreadError,
 )
 from ._limits import Limits
-from ._parts import Data, Document, Image, Json, Part, ResourceLink, Text, Url, as_parts, described, text_of
+from ._parts import Data, Document, Image, Json, Part, ResourceLink, Text, Url, as_parts, described, from_plain, text_of
 from ._settlements import Cancelled, Closed, Failed, RichSucceeded, Settlement, SideEffectState, Succeeded
 from ._snapshots import (
     CallSnapshot,
@@ -29,7 +29,7 @@ from ._snapshots import (
     require_closed,
 )
 from ._table import LATE, TABLE, Input, State
-from ._text import cut, preview, sound
+from ._text import byte_length, cut, preview, sound
 
 __all__ = [
     "LATE",
@@ -77,9 +77,11 @@ __all__ = [
     "Url",
     "WrongThreadError",
     "as_parts",
+    "byte_length",
     "cut",
     "described",
     "encode",
+    "from_plain",
     "preview",
     "require_closed",
     "sound",

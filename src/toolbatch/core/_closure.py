@@ -161,6 +161,28 @@ class ToolCallClosure:
         self._run.keep_partial(found, text, self._limits.max_message_bytes)
         return Accepted(self._run.generation, exact(call_id), None)
 
+    def hold(self, handle: BatchHandle, call_id: str, reason: str | None) -> Accepted | Rejected:
+        """Note that a pending call waits for the host, such as for an approval; `None` that it waits no longer (T7).
+
+        Should it be closed meanwhile, by whatever it is, its message begins with `reason`, cut like any message.
+
+        Raises:
+            InvalidTypeError: `call_id` is not a `str`.
+            InvalidInputError: `call_id` is blank or over its limit.
+        """
+        found = self._find(handle, call_id, None)
+        if isinstance(found, Rejected):
+            return found
+        text = self._read.message(reason, "")
+        found = self._find(handle, call_id, None)
+        if isinstance(found, Rejected):
+            return found
+        if text:
+            self._run.holds[found] = text, self._limits.max_message_bytes
+        else:
+            self._run.holds.pop(found, None)
+        return Accepted(self._run.generation, exact(call_id), None)
+
     def settle(self, handle: BatchHandle, call_id: str, outcome: Mapping[str, Any]) -> Accepted | Rejected:
         """Give a call the outcome that a mapping describes: `status`, and `content` or `code` and `message`.
 
@@ -252,7 +274,7 @@ class ToolCallClosure:
         if isinstance(found, Rejected):
             return found
         known = effects or self._run.known(found)
-        settlement = Closed(status, code, message, known, self._run.partial(found))
+        settlement = self._run.closed(found, Closed(status, code, message, known))
         return self._commit(handle, call_id, found, CLOSES[status], settlement)
 
     def close(

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
@@ -22,6 +22,7 @@ __all__ = [
     "Url",
     "as_parts",
     "described",
+    "from_plain",
     "media_bytes",
     "text_of",
     "to_plain",
@@ -349,6 +350,34 @@ def to_plain(part: Part) -> dict[str, Any]:
         case ResourceLink():
             about = {"media_type": part.media_type, "description": part.description}
             return {"type": part.type, "uri": part.uri, "name": part.name, **about}
+
+
+def from_plain(data: Mapping[str, Any]) -> Part:
+    """Return the part that `to_plain` made this data of.
+
+    Raises:
+        InvalidInputError: It did not make it.
+        InvalidTypeError: Likewise.
+    """
+    match data:
+        case {"type": "text", "text": text}:
+            return Text(text)
+        case {"type": "json", "text": text}:
+            return Json(None, encode=lambda _: _text(text, "text"))
+        case {"type": "image"}:
+            return Image(_source_of(data))
+        case {"type": "document"}:
+            return Document(_source_of(data), data.get("name"))
+        case {"type": "resource_link", "uri": uri, "name": name}:
+            return ResourceLink(uri, name, data.get("media_type"), data.get("description"))
+        case _:
+            raise InvalidInputError(f"{preview(data)} is no saved part; its type must be text, json, image, document or resource_link")
+
+
+def _source_of(data: Mapping[str, Any]) -> Data | Url:
+    if "data" in data:
+        return Data(data["data"], data.get("media_type") or "")
+    return Url(data.get("url") or "", data.get("media_type"))
 
 
 def _plain_source(source: Data | Url) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from ._calls import BatchHandle, ToolCall
 from ._settlements import Closed, Settlement, SideEffectState
 from ._snapshots import CloseReason, CloseStatus, Diagnostic, Snapshot, View
 from ._table import LATE, ROWS, Input, State
-from ._text import byte_length
+from ._text import byte_length, cut
 
 __all__ = ["CLOSES", "NO_RUN", "Run"]
 
@@ -55,6 +55,7 @@ class Run:
         self.settlements: list[Settlement | None] = [None] * count
         self.pending = count  # invariant: the number of states that are not final
         self.partials: dict[int, list[str]] = {}
+        self.holds: dict[int, tuple[str, int]] = {}  # and how many bytes a message may have; of calls that wait for the host: what their closing must say first
         self.diagnostics: list[Diagnostic] = []
 
     def move(self, position: int, event: Input, settlement: Settlement | None) -> bool:
@@ -94,13 +95,13 @@ class Run:
         if side_effect_state is not None:
             unknown = not_started = replace(unknown, side_effect_state=side_effect_state)
         by_start = (not_started, unknown)
-        cut_off = [position for position in self.partials if self.settlements[position] is None]
+        special = [position for position in {*self.partials, *self.holds} if self.settlements[position] is None]
         settlements: list[Settlement | None] = [
             end or by_start[began] for end, began in zip(self.settlements, self.started, strict=True)
         ]
         uncertain = any(end is unknown for end in settlements)
-        for position in cut_off:
-            settlements[position] = replace(by_start[self.started[position]], partial=self.partial(position))
+        for position in special:
+            settlements[position] = self.closed(position, by_start[self.started[position]])
         self.settlements = settlements
         self.states = self.states.translate(_CLOSED[status])
         self.pending = 0
@@ -124,9 +125,14 @@ class Run:
         while len(kept) > 1 and sum(map(byte_length, kept)) + len(kept) - 1 > max_bytes:
             del kept[0]
 
-    def partial(self, position: int) -> str | None:
-        """All kept progress of a call, a report a line; `None` where there is no text in it."""
-        return "\n".join(self.partials.get(position, ())) or None
+    def closed(self, position: int, closed: Closed) -> Closed:
+        """Return a call's synthetic outcome with what is kept of it: its progress, a report a line, and what it waited for."""
+        partial = "\n".join(self.partials.get(position, ())) or None
+        message = closed.message
+        if position in self.holds:
+            reason, max_bytes = self.holds[position]
+            message = cut(f"{reason} {message}", max_bytes)
+        return replace(closed, partial=partial, message=message)
 
     def note(self, diagnostic: Diagnostic, max_diagnostics: int) -> None:
         """Keep a rejection, or count it once there are enough (C13)."""
