@@ -19,6 +19,7 @@ class ToolCounters:
         timed_out: A deadline passed.
         denied: It was not allowed to run.
         not_started: Nobody started it.
+        pending: It was answered with a placeholder and has not ended yet (O6).
         late: It ended after its call had its outcome (in addition to one of the above).
     """
 
@@ -29,12 +30,18 @@ class ToolCounters:
     timed_out: int = 0
     denied: int = 0
     not_started: int = 0
+    pending: int = 0
     late: int = 0
 
     def count(self, status: ExecutionStatus, *, started: bool) -> None:
         """Count one execution by how it ended for the caller."""
         setattr(self, status, getattr(self, status) + 1)
         self.started += started
+
+    def finish(self, status: ExecutionStatus) -> None:
+        """Count the end of one that was counted as pending."""
+        self.pending -= 1
+        setattr(self, status, getattr(self, status) + 1)
 
     def to_dict(self) -> dict[str, int]:
         """Return JSON-ready data."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 __all__ = ["Cancellation", "Completion", "ExecutionOutcome", "ExecutionStatus", "OutcomeObserver"]
 
-ExecutionStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "denied", "not_started"]
-"""How the call ended for the caller."""
+ExecutionStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "denied", "not_started", "pending"]
+"""How the call ended for the caller; `pending` where it was answered with a placeholder and goes on (O6)."""
 
 Completion = Literal["not_started", "unknown", "settled"]
 """Where the tool's code is: never entered, entered and not known to have ended, ended."""
@@ -34,6 +34,9 @@ class ExecutionOutcome:
         duration: Seconds from then to the end, or to the outcome where the end is unknown; `None` if not started.
         timeout: The bound that fired, in seconds; `None` where none did.
         deadline_late_by: By how many seconds a blocked event loop delayed that deadline, where it is worth telling (B14).
+        repeats: How often the session has seen this same call fail in the same way before: a call that can't be run, with the same
+            arguments and the same code. A model that repeats it for ever is stopped by the host, not by us.
+        resumed: Whether the outcome is an earlier batch's, taken over: nothing was run for it here.
         exception: What the tool raised, whole, for the host's eyes (B21).
     """
 
@@ -50,6 +53,8 @@ class ExecutionOutcome:
     duration: float | None
     timeout: float | None
     deadline_late_by: float | None
+    repeats: int = 0
+    resumed: bool = False
     exception: BaseException | None = field(default=None, repr=False)
 
 
