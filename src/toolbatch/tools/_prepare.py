@@ -14,6 +14,7 @@ from ._tool import AnyTool, Judge, Tool
 __all__ = ["Prepared", "Refused", "prepare"]
 
 _MALFORMED = "malformed_arguments"
+_NONE: frozenset[str] = frozenset()
 _log = logging.getLogger("toolbatch.tools")
 
 
@@ -28,6 +29,7 @@ class Prepared(NamedTuple):  # every call makes one, and a frozen dataclass take
         kwargs: Named arguments of it.
         is_parallel: Whether it may overlap with others (T8).
         needs_approval: Whether a person must agree first (T7).
+        resources: What no other call may use meanwhile, by name (T8).
     """
 
     call: ToolCall
@@ -37,6 +39,7 @@ class Prepared(NamedTuple):  # every call makes one, and a frozen dataclass take
     kwargs: Mapping[str, Any]
     is_parallel: bool
     needs_approval: bool
+    resources: frozenset[str] = frozenset()
 
     @property
     def fn(self) -> Callable[..., Any]:
@@ -88,7 +91,24 @@ def prepare(call: ToolCall, catalog: Mapping[str, AnyTool]) -> Prepared | Refuse
     args, kwargs = tool.bind(values)
     is_parallel = _judge(tool, "parallel", tool.parallel, values, otherwise=False)
     needs_approval = _judge(tool, "needs_approval", tool.needs_approval, values, otherwise=True)
-    return Prepared(call, tool, values, args, kwargs, is_parallel, needs_approval)
+    resources = _NONE if tool.resources is None else _resources(tool, values)
+    if resources is None:
+        return Prepared(call, tool, values, args, kwargs, False, needs_approval)  # noqa: FBT003  alone, to be careful
+    return Prepared(call, tool, values, args, kwargs, is_parallel, needs_approval, resources)
+
+
+def _resources(tool: AnyTool, values: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the names of what a call uses; `None` where the tool's own word on it is no answer."""
+    try:
+        names = tool.resources(dict(values)) if callable(tool.resources) else tool.resources
+        found = frozenset([names] if isinstance(names, str) else names or ())
+    except Exception:  # noqa: BLE001  a classifier that fails must not fail the call (T8)
+        _log.warning("resources of tool %s failed; the call runs alone", tool.name, exc_info=True)
+        return None
+    if all(isinstance(name, str) for name in found):
+        return found
+    _log.warning("resources of tool %s are no names but %s; the call runs alone", tool.name, preview(found))
+    return None
 
 
 def _judge(tool: AnyTool, what: str, judge: bool | Judge, values: Mapping[str, Any], *, otherwise: bool) -> bool:  # noqa: FBT001

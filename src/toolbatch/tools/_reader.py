@@ -14,7 +14,7 @@ from toolbatch.core import InvalidTypeError
 if TYPE_CHECKING:
     from ._signature import Signature
 
-__all__ = ["INVALID", "ArgumentReader", "Bound", "SignatureReader", "caller_names", "root_function"]
+__all__ = ["INVALID", "ArgumentReader", "Bound", "FreeReader", "SignatureReader", "caller_names", "root_function"]
 
 INVALID = "invalid_arguments"
 """The code of arguments that don't fit their tool (T4)."""
@@ -121,6 +121,28 @@ class SignatureReader:
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """As `ArgumentReader.bind`."""
         return self.compiled().bind(values)
+
+
+class FreeReader:
+    """Takes any arguments: for a function that nobody has made a tool of."""
+
+    __slots__ = ()
+
+    def schema(self) -> dict[str, Any]:
+        """Return a schema that says nothing."""
+        return {"type": "object"}
+
+    def validate(self, arguments: Mapping[str, Any], tool_name: str) -> dict[str, Any]:  # noqa: ARG002
+        """Return the arguments as they are."""
+        return dict(arguments)
+
+    def omittable(self) -> Collection[str]:
+        """Return nothing."""
+        return ()
+
+    def bind(self, values: Mapping[str, Any]) -> Bound:
+        """Return them by name."""
+        return (), dict(values)
 
 
 def root_function(fn: Any) -> Any:

@@ -5,17 +5,17 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import FrameType, FunctionType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, final, overload
 
-from toolbatch.core import InvalidInputError, InvalidTypeError, preview
+from toolbatch.core import InvalidInputError, InvalidTypeError, Part, preview
 
 from ._docstring import summary
-from ._reader import ArgumentReader, Bound, SignatureReader, caller_names
+from ._reader import ArgumentReader, Bound, FreeReader, SignatureReader, caller_names
 
-__all__ = ["AnyTool", "Binding", "Judge", "NamedOptions", "Tool", "ToolOptions", "tool"]
+__all__ = ["AnyTool", "Binding", "Judge", "NamedOptions", "Tool", "ToolOptions", "tool", "unchecked"]
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -29,7 +29,8 @@ class ToolOptions(TypedDict, total=False):
     timeout: float | None
     parallel: "bool | Judge"
     needs_approval: "bool | Judge"
-    render: Callable[[Any], str] | None
+    resources: "Collection[str] | Namer | None"
+    render: Callable[[Any], str | tuple[Part, ...]] | None
     meta: Callable[[Any], Any] | None
     max_output_tokens: int | None
     budget_exempt: bool
@@ -45,6 +46,9 @@ class NamedOptions(ToolOptions, total=False):
 
 Judge = Callable[[Mapping[str, Any]], bool]
 """Decides by a call's arguments: validated, and by parameter name."""
+
+Namer = Callable[[Mapping[str, Any]], str | Iterable[str]]
+"""Says by a call's arguments which resources it uses, such as the path of a file."""
 
 Binding = Literal["function", "instance", "class"] | None
 
@@ -68,10 +72,12 @@ class Tool(Generic[P, R]):
         timeout: Seconds that a call may take; `None` for the batch's `call_timeout`.
         parallel: Whether a call may overlap with others, or what decides it by the arguments (T8).
         needs_approval: Whether a person must agree before a call runs, or what decides it by the arguments (T7).
-        render: Makes the model's text of a result; `None` for the result itself.
+        resources: Names of what a call must have to itself, such as the path that it writes, or what says so by the
+            arguments: two calls that share a name don't overlap, whatever their tools (T8). `None` for nothing.
+        render: Makes the model's text, or parts, of a result; `None` for the result itself.
         meta: Makes what the host, and never the model, is told of a result; `None` for nothing.
         max_output_tokens: The result's token budget; `None` for the batch's (G1).
-        budget_exempt: Whether results are never shortened (G4).
+        budget_exempt: Whether results are never shortened, and calls never counted (G4).
         strict: Whether lanes that can force a model to keep to the schema are told to.
         reader: Checks arguments.
         binding: What the tool is missing to be run, where it was made in a class: its `instance` or its `class`. `function` for
@@ -89,7 +95,8 @@ class Tool(Generic[P, R]):
     timeout: float | None = None
     parallel: bool | Judge = True
     needs_approval: bool | Judge = False
-    render: Callable[[Any], str] | None = None
+    resources: Collection[str] | Namer | None = None
+    render: Callable[[Any], str | tuple[Part, ...]] | None = None
     meta: Callable[[Any], Any] | None = None
     max_output_tokens: int | None = None
     budget_exempt: bool = False
@@ -105,6 +112,7 @@ class Tool(Generic[P, R]):
             value = getattr(self, option)
             if not isinstance(value, bool) and not callable(value):
                 raise InvalidTypeError(f"{option} must be a bool or a function of the arguments, not {preview(value)}")
+        _check_resources(self.resources)
         for option in ("render", "meta"):
             value = getattr(self, option)
             if value is not None and not callable(value):
@@ -239,6 +247,16 @@ AnyTool = Tool[..., Any]
 """A tool of any signature."""
 
 
+def _check_resources(resources: object) -> None:
+    if resources is None or callable(resources):
+        return
+    if isinstance(resources, str) or not isinstance(resources, Collection):
+        raise InvalidTypeError(f"resources must be names or a function of the arguments, not {preview(resources)}")
+    for name in resources:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"resources must be names, not {preview(name)}")
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise InvalidTypeError(f"a tool's name must be a str, not {preview(name)}")
@@ -279,6 +297,7 @@ def _check_callable(fn: object) -> None:
         raise InvalidTypeError(f"{preview(fn)} is a plain generator; make it an async one, or return a list")
 
 
+_FREE = FreeReader()
 _OPTIONS = frozenset(ToolOptions.__annotations__)
 _NAMING = ("name", "description")
 
@@ -336,6 +355,15 @@ def _make(fn: Any, frame: FrameType, name: str | None, description: str | None, 
     return made
 
 
+def unchecked(name: str, fn: Any) -> AnyTool:
+    """Return a tool for what the host runs under a name without having made a tool of it: so that policies see one.
+
+    Raises:
+        InvalidInputError: No provider would take the name.
+    """
+    return Tool(fn=fn, name=name, description="", reader=_FREE)
+
+
 @overload
 def tool(fn: "classmethod[Any, P, R]", /, **options: Unpack[NamedOptions]) -> Tool[P, R]: ...
 @overload
@@ -356,8 +384,8 @@ def tool(fn: Any = None, /, *, name: str | None = None, description: str | None 
         fn: The function.
         name: What the model calls it by; the function's own where `None`.
         description: What it does, for the model; the docstring's first paragraph where `None`.
-        **options: `timeout`, `parallel`, `needs_approval`, `render`, `meta`, `max_output_tokens`, `budget_exempt` and `strict`, as
-            the attributes of `Tool`.
+        **options: `timeout`, `parallel`, `needs_approval`, `resources`, `render`, `meta`, `max_output_tokens`, `budget_exempt` and `strict`,
+            as the attributes of `Tool`.
 
     Raises:
         InvalidInputError: An option can't be used.
