@@ -20,46 +20,59 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolbatch"
 # To make a name public, write it here and in its package's `__all__`. To take one away is a breaking change.
 PUBLIC = {
     "toolbatch": """
-        AuditChannel BatchClosedError BatchStateError CallContext EncodingError ExecutionOutcome Tool ToolCatalog tool
-        InvalidInputError InvalidTypeError JsonLinesSink LateNote Limits LoggingSink ProviderMismatchError
-        Data Document Image Json Part ResourceLink Text Url
-        Snapshot StaleResult ToolBatch ToolCall ToolCounters ToolError ToolSession ToolbatchError
-        WrongThreadError current_call
+        AuditChannel BatchClosedError BatchStateError CallContext current_call Data Document EncodingError
+        ExecutionOutcome Image InvalidInputError InvalidTypeError Json JsonLinesSink LateNote Limits LoggingSink
+        Part ProviderMismatchError ResourceLink Snapshot StaleResult Text Tool tool ToolBatch ToolbatchError
+        ToolCall ToolCatalog ToolCounters ToolError ToolSession Url WrongThreadError
     """,
     "toolbatch.core": """
-        Accepted BatchClosedError BatchHandle BatchStateError Begun CallProblem CallSnapshot CallState Cancelled
-        CloseReason CloseStatus Closed Diagnostic Encoder EncodingError Failed Input InvalidInputError
-        InvalidTypeError LATE Limits ProviderMismatchError Rejected RejectionReason Settlement SideEffectState
-        Snapshot State Succeeded TABLE ToolCall ToolCallClosure ToolError ToolbatchError WrongThreadError cut
-        encode preview require_closed sound
-        Data Document Image Json Part ResourceLink RichSucceeded Text Url as_parts described text_of
+        Accepted as_parts BatchClosedError BatchHandle BatchStateError Begun byte_length CallProblem
+        CallSnapshot CallState Cancelled Closed CloseReason CloseStatus cut Data described Diagnostic Document
+        encode Encoder EncodingError Failed from_plain Image Input InvalidInputError InvalidTypeError Json LATE
+        Limits Part preview ProviderMismatchError Rejected RejectionReason require_closed ResourceLink
+        RichSucceeded Settlement SideEffectState Snapshot sound State Succeeded TABLE Text text_of
+        ToolbatchError ToolCall ToolCallClosure ToolError Url WrongThreadError
     """,
     "toolbatch.ports": """
-        AuditSink Cancellation Completion ExecutionOutcome ExecutionStatus LATE_HEAD LateNote OutcomeObserver
-        StaleResult late_line
+        Abort ApprovalBroker ApprovalDecision ApprovalRequest ApprovalRequested Approve AuditSink BatchClosed
+        BatchEvent CallProgress CallSettled CallStarted Cancellation canonical_json Claim Claimed ClaimLostError
+        ClaimToken Completed Completion Deny Done EventObserver ExecutionOutcome ExecutionStatus LATE_HEAD
+        late_line LateNote MAX_OPERATION_ID_BYTES MAX_OPERATION_RESULT_BYTES NotDone Operation
+        OperationConflictError OperationRecord OperationResolver OperationStore OperationStoreClosedError
+        OperationStoreError OutcomeObserver REPLAY_POLICIES ReplayPolicy Resolution SpillRecord SpillSlice
+        SpillStore StaleResult StillUnknown Unknown
     """,
     "toolbatch.providers": """
-        anthropic openai_chat openai_responses
+        anthropic bedrock cohere gemini mcp mistral ollama openai_chat openai_responses
     """,
     "toolbatch.observe": """
         JsonLinesSink LoggingSink ToolCounters
     """,
     "toolbatch.batch": """
-        AuditChannel CallContext ErrorDetail OnError ToolBatch ToolSession Tools current_call let_go_count
+        AuditChannel BatchSettings CallContext current_call ErrorDetail EventStream let_go_count OnError
+        ToolBatch Tools ToolSession
     """,
     "toolbatch.cli": """
         main
     """,
     "toolbatch.transcript": """
-        FORMS INTERRUPTED_TEXT LANES NOT_STARTED_TEXT SECOND_RESULT_TEXT STAMP_KEY Action ArgumentsRepair Cause Form LaneName Repair RepairedArguments RepairedTranscript Stamp Violation check detect repair repair_arguments stamp stamps_of unstamped
+        Action ArgumentsRepair Cause check detect Form FORMS INTERRUPTED_TEXT LaneName LANES NOT_STARTED_TEXT
+        Repair repair repair_arguments RepairedArguments RepairedTranscript SECOND_RESULT_TEXT Stamp stamp
+        STAMP_KEY stamps_of unstamped Violation
     """,
     "toolbatch.tools": """
-        AnyTool Judge Lane NamedOptions Prepared Refused Registration Rendered Tool ToolCatalog ToolOptions ToolView Tools
-        near_names prepare render_result tool unknown_tool_message
+        Accept Allow AnyTool Ask authorize Block CallAllowance Decision dispatch finalize FixedApprovals Hooks
+        InteractiveApprovals Interceptor Judge Lane NamedOptions near_names NOT_EXECUTED prepare Prepared
+        Refused Registration render_result Rendered Replace Tool tool ToolCatalog ToolFailure ToolOptions
+        ToolResult Tools ToolSuccess ToolTimeoutError ToolView unchecked unknown_tool_message Verdict
     """,
     "toolbatch.testing": """
-        FakeProvider RecordedRequest Rejection Reply Rule Script ScriptedCall check_anthropic check_chat
-        check_responses
+        check_anthropic check_bedrock check_chat check_gemini check_responses check_spill_store check_store
+        FakeProvider RecordedRequest Rejection Reply Rule Script ScriptedCall
+    """,
+    "toolbatch.output": """
+        estimate_tokens make_reader MemorySpillStore OutputBudget OverflowPolicy Reader READER_NAME
+        SqliteSpillStore TokenCount truncate_middle Truncation
     """,
 }
 

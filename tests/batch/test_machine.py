@@ -7,7 +7,7 @@ the audit holds exactly what ended late; counters and observers agree with the o
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -181,7 +181,7 @@ async def _body(world: World, session: ToolSession) -> None:
     loop, plan = asyncio.get_running_loop(), world.plan
     world.batch = batch = session.batch(
         [ToolCall(call_id, plan.calls[n].temper) for n, call_id in enumerate(world.ids)],
-        timeout=plan.timeout, call_timeout=plan.call_timeout, max_concurrency=plan.max_concurrency, on_error=plan.on_error,
+        timeout=plan.timeout, call_timeout=plan.call_timeout, max_concurrency=plan.max_concurrency, on_error=cast(Any, plan.on_error),
         on_outcome=world.told.append, on_late=world.told_late.append,
     )  # fmt: skip
     async with batch:

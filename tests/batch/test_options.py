@@ -4,12 +4,12 @@ import inspect
 
 from toolbatch import ToolBatch, ToolSession
 from toolbatch.batch._execution import NEVER
-from toolbatch.batch._options import DEFAULT_TEARDOWN, BatchOptions
+from toolbatch.batch._options import DEFAULT_TEARDOWN, BatchOptions, BatchSettings
 
 
 def test_what_is_not_said_has_no_bound() -> None:
     """Every option has a default, and no bound applies that was not asked for."""
-    options = BatchOptions.read()
+    options = BatchOptions.read({})
     assert (options.timeout, options.deadline, options.call_timeout, options.max_concurrency) == (NEVER,) * 4
     assert options.teardown_timeout == DEFAULT_TEARDOWN > 0
     assert (options.on_error, options.error_detail, options.tools, options.run_id) == (
@@ -22,16 +22,19 @@ def test_what_is_not_said_has_no_bound() -> None:
 
 def test_numbers_become_floats() -> None:
     """Durations may be ints or floats, zero and infinity included."""
-    options = BatchOptions.read(timeout=5, call_timeout=0, teardown_timeout=0.5, deadline=-3, max_concurrency=1)
+    options = BatchOptions.read(
+        {"timeout": 5, "call_timeout": 0, "teardown_timeout": 0.5, "deadline": -3, "max_concurrency": 1}
+    )
     assert (options.timeout, options.call_timeout, options.teardown_timeout, options.deadline) == (5.0, 0.0, 0.5, -3.0)
     assert all(type(value) is float for value in (options.timeout, options.call_timeout, options.deadline))
-    assert BatchOptions.read(timeout=float("inf")).timeout == NEVER
+    assert BatchOptions.read({"timeout": float("inf")}).timeout == NEVER
 
 
 def test_names_are_what_a_batch_takes() -> None:
     """A session knows every option of a batch but those that are its own."""
-    of_a_batch = set(inspect.signature(ToolBatch).parameters) - {"calls"}
-    assert of_a_batch - BatchOptions.names() == {"limits", "encode"}
-    assert BatchOptions.names() <= of_a_batch
-    named = set(inspect.signature(ToolSession).parameters)
-    assert {"tools", "teardown_timeout", "audit_size", "keep_content", "limits", "encode"} <= named
+    settings = set(BatchSettings.__annotations__)
+    assert set(inspect.signature(ToolBatch).parameters) == {"calls", "limits", "encode", "settings"}
+    own = {"audit_size", "audit_sinks", "keep_content", "limits", "encode", "batch_defaults"}
+    assert set(inspect.signature(ToolSession).parameters) == own
+    for name in settings:
+        assert f"        {name}: " in (ToolBatch.__doc__ or ""), f"{name} is not documented"

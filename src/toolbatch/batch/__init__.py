@@ -4,14 +4,17 @@ from ._audit import AuditChannel
 from ._batch import ToolBatch
 from ._context import CallContext, current_call
 from ._crew import let_go_count
+from ._events import EventStream
 from ._failures import ErrorDetail
-from ._options import OnError, Tools
+from ._options import BatchSettings, OnError, Tools
 from ._session import ToolSession
 
 __all__ = [
     "AuditChannel",
+    "BatchSettings",
     "CallContext",
     "ErrorDetail",
+    "EventStream",
     "OnError",
     "ToolBatch",
     "ToolSession",

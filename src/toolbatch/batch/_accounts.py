@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from toolbatch.core import Snapshot
-from toolbatch.ports import ExecutionOutcome
+from toolbatch.ports import CallSettled, ExecutionOutcome
 
 from ._execution import Execution, Phase
 
@@ -15,8 +15,13 @@ __all__ = ["cut_off", "outcomes", "publish_late", "retire"]
 
 def retire(engine: "Engine", execution: Execution) -> None:
     """A call has its outcome: publish it, and ask its code to stop if that still runs."""
-    if engine.options.on_outcome is not None:
-        engine.host.publish(engine.options.on_outcome, execution.outcome(), engine.crew)
+    if engine.is_observed and not execution.is_resumed:
+        outcome = execution.outcome()
+        if engine.options.on_outcome is not None:
+            engine.host.publish(engine.options.on_outcome, outcome, engine.crew)
+        engine.listeners.tell(CallSettled(outcome))
+    if execution.is_pending:
+        return
     if execution.phase is not Phase.ENDED and not engine.loop.is_closed():
         engine.crew.ask_to_stop(execution)
 

@@ -4,9 +4,9 @@ This file is what a caller sees, and the rules of entering and leaving; what hap
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Any, final
+from typing import Any, Unpack, final
 
 import anyio
 
@@ -26,23 +26,23 @@ from toolbatch.core import (
     encode,
     preview,
 )
-from toolbatch.observe import ToolCounters
-from toolbatch.ports import ExecutionOutcome, OutcomeObserver
 
-from ._accounts import outcomes
-from ._audit import AuditChannel
 from ._engine import Engine
+from ._events import EventStream
 from ._execution import NEVER, Execution, Phase
-from ._failures import ErrorDetail, discard
+from ._failures import discard
 from ._host import Host
-from ._options import DEFAULT_TEARDOWN, BatchOptions, OnError, Tools, seconds
+from ._leaving import leave, wait_closed, wait_parked, wait_quiet, wind_down
+from ._options import BatchOptions, BatchSettings, seconds
 from ._plan import plan_call, plan_start
+from ._starting import start
+from ._view import BatchView
 
 __all__ = ["ToolBatch"]
 
 
 @final
-class ToolBatch:
+class ToolBatch(BatchView):
     """Runs one turn's calls in a task group of its own and gives each exactly one outcome (B1 to B23).
 
     Use it as `async with ToolBatch(calls, tools=...) as batch`, call `start_all`, and await `batch.snapshot()`. Leaving
@@ -65,6 +65,12 @@ class ToolBatch:
         error_detail: What the model reads of a tool's exception: its `message`, its `type`, or what a function of it
             returns (B21).
         cancel_exceptions: Exceptions of other libraries that mean "cancelled", not "failed".
+        interceptors: The host's policies and wrappers, outermost first (T6).
+        approvals: Who is asked where a tool or a policy wants an approval; nobody where `None`, and such calls are denied (T7).
+        budget: Shortens what is too long for the model (G1); with a store, `start_all` also runs `read_tool_output` (G4).
+        resume: The closed snapshot of an earlier batch of the same calls, or its `to_dict()`. Outcomes in it stand; a call that surely
+            never started may be run here. See `pause`.
+        on_event: Is told of everything that happens in the batch, as `events` (B19).
         on_outcome: Is told of each call's outcome, once (O3).
         on_late: Is told when the code of a call ends after its outcome (O3).
 
@@ -73,41 +79,17 @@ class ToolBatch:
         InvalidTypeError: An option is of a wrong type.
     """
 
-    __slots__ = ("_engine", "_given", "_host", "_options")
+    __slots__ = ("_given", "_options")
 
     def __init__(
         self,
         calls: Iterable[object],
         *,
-        tools: Tools | None = None,
-        timeout: float | None = None,
-        deadline: float | None = None,
-        call_timeout: float | None = None,
-        teardown_timeout: float = DEFAULT_TEARDOWN,
-        max_concurrency: int | None = None,
-        on_error: OnError = "continue",
         limits: Limits | None = None,
-        run_id: str | None = None,
         encode: Encoder = encode,
-        error_detail: ErrorDetail = "message",
-        cancel_exceptions: tuple[type[BaseException], ...] = (),
-        on_outcome: OutcomeObserver | None = None,
-        on_late: OutcomeObserver | None = None,
+        **settings: Unpack[BatchSettings],
     ) -> None:
-        self._options = BatchOptions.read(
-            tools=tools,
-            timeout=timeout,
-            deadline=deadline,
-            call_timeout=call_timeout,
-            teardown_timeout=teardown_timeout,
-            max_concurrency=max_concurrency,
-            on_error=on_error,
-            run_id=run_id,
-            error_detail=error_detail,
-            cancel_exceptions=cancel_exceptions,
-            on_outcome=on_outcome,
-            on_late=on_late,
-        )
+        self._options = BatchOptions.read(settings)
         self._host = Host(limits=limits, encode=encode)
         self._given = calls
         self._engine: Engine | None = None
@@ -160,21 +142,21 @@ class ToolBatch:
         engine = self._entered()
         if isinstance(error, GeneratorExit):  # an async generator is being closed: it must not await (B18)
             self._abort(engine)
-            engine.leave()
+            leave(engine)
             return
         try:
             if error is None:
-                await engine.wait_quiet()
+                await wait_quiet(engine)
                 engine.close("error", "not_started", "Tool call was never started.", "not_started")
         except BaseException:
             self._abort(engine)
-            await engine.wind_down()
+            await wind_down(engine)
             raise
         if isinstance(error, asyncio.CancelledError):
             self._abort(engine)
         elif error is not None:
             engine.close("error", "batch_failed", "The turn failed before this tool call completed.", None)
-        await engine.wind_down()
+        await wind_down(engine)
         if engine.fatal is not None and (error is None or isinstance(error, BatchClosedError)):
             raise engine.fatal  # also where the body only found that it could not start the rest
 
@@ -221,14 +203,14 @@ class ToolBatch:
         try:
             engine, execution = self._admit(call_id)
             bound = None if timeout is None else seconds(timeout, "timeout")
-            work = plan_start(fn, args, kwargs)
+            work = None if execution is None else plan_start(execution.call, fn, args, kwargs, self._options)
         except BaseException:
             discard(fn)
             raise
-        if execution is None:
+        if execution is None or work is None:
             discard(fn)
         else:
-            engine.start(execution, work, bound)
+            start(engine, execution, work, bound)
 
     def start_all(self) -> None:
         """Start every call that was not started yet, with the function or `Tool` that `tools` has for its name.
@@ -243,20 +225,19 @@ class ToolBatch:
             InvalidInputError: The batch was made without `tools`. Nothing was run.
             InvalidTypeError: One of the tools can't be run. Nothing was run.
         """
-        tools = self._options.tools
-        if tools is None:
+        if self._options.tools is None:
             raise InvalidInputError("start_all() needs the batch or its session to be made with tools=...")
         if self._here().result is not None and not self.calls:
             return  # no calls, or all were answered on entering (P6), which closed the batch: nothing is left to start
         engine = self._open()
         waiting = [
-            (execution, plan_call(execution.call, tools))  # all of it is looked at before anything is started
+            (execution, plan_call(execution.call, self._options))  # all of it is looked at before anything is started
             for execution in engine.executions.values()
             if execution.phase is Phase.ANNOUNCED and execution.settlement is None
         ]
         for execution, work in waiting:
             if execution.settlement is None and engine.result is None:  # unless an observer has ended it
-                engine.start(execution, work, None)
+                start(engine, execution, work, None)
 
     async def snapshot(self) -> Snapshot:
         """Wait until every call has its outcome, and return the closed snapshot.
@@ -267,7 +248,7 @@ class ToolBatch:
         Raises:
             BatchStateError: The batch was not entered.
         """
-        return await self._here().wait_closed()
+        return await wait_closed(self._here())
 
     def cancel(self, call_id: str, message: str | None = None, code: str | None = None) -> Accepted | Rejected:
         """Cancel one call, and leave the others alone (B15). Its tool is asked to stop.
@@ -285,6 +266,36 @@ class ToolBatch:
         """
         engine = self._here()
         return engine.close_call(self._find(engine, call_id), code, message)
+
+    async def pause(self) -> Snapshot:
+        """Wait for what runs, then close the batch while calls still wait for approval, and return the closed snapshot (T7).
+
+        Those are cancelled as `approval_pending`, not started; the model would read NOT EXECUTED. Keep the snapshot, or its `to_dict()`, until
+        the decision comes; then go on with a new batch of the same calls: `resume=` that snapshot, and a broker that knows the
+        decision. What had an outcome keeps it. Where nothing waits, the batch ends as usual.
+
+        Raises:
+            BatchStateError: The batch was not entered.
+        """
+        engine = self._here()
+        await wait_parked(engine)
+        return engine.close("cancelled", "approval_pending", "The turn is paused until a person has decided.", None)
+
+    def events(self, *, size: int = 1000) -> EventStream:
+        """Return a stream of what happens in this batch from now on, for a user interface: `async for event in batch.events()`.
+
+        Args:
+            size: How many progress reports it holds for a slow reader; the oldest go first.
+
+        Raises:
+            BatchStateError: The batch was not entered.
+            InvalidInputError: `size` is less than 1.
+            InvalidTypeError: `size` is no int.
+        """
+        engine = self._here()
+        stream = EventStream(size)
+        engine.listen(stream.put)
+        return stream
 
     def close(
         self,
@@ -310,45 +321,6 @@ class ToolBatch:
             InvalidTypeError: Likewise.
         """
         return self._here().close(status, code, message, side_effect_state)
-
-    # -- looking -----------------------------------------------------------------------------------------------------
-
-    @property
-    def result(self) -> Snapshot | None:
-        """The closed snapshot, or `None` before the batch is closed. Right without an await, in a `finally` too (B18)."""
-        return None if self._engine is None else self._engine.result
-
-    @property
-    def outcomes(self) -> dict[str, ExecutionOutcome]:
-        """What is known now of each call's execution, by call id; a call appears once it has its outcome (O1)."""
-        return {} if self._engine is None else outcomes(self._engine)
-
-    @property
-    def audit(self) -> AuditChannel:
-        """The audit channel: the session's, or this batch's own (B7)."""
-        return self._host.audit
-
-    @property
-    def counters(self) -> Mapping[str, ToolCounters]:
-        """How often each tool ran and how it went, by tool name: of the session, or of this batch (O5)."""
-        return self._host.counters(self._engine if self._host.crew is None else None)
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What each tool's `meta` says of its result, by call id: for the host, and never shown to the model (T9)."""
-        executions = () if self._engine is None else self._engine.executions.values()
-        return {execution.call.id: execution.meta for execution in executions if execution.meta is not None}
-
-    @property
-    def generation(self) -> int | None:
-        """The batch's number within its session, from 1; `None` before it is entered."""
-        return None if self._engine is None else self._engine.generation
-
-    def __repr__(self) -> str:
-        engine = self._engine
-        if engine is None or engine.result is not None:
-            return "<ToolBatch, not entered>" if engine is None else f"<ToolBatch, {engine.result!r}>"
-        return f"<ToolBatch of generation {engine.generation}, open, {len(engine.executions)} calls>"
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

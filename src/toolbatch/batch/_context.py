@@ -5,9 +5,20 @@ import logging
 import threading
 from typing import Any
 
-from toolbatch.core import BatchStateError, CallProblem, ToolCall, encode
+from toolbatch.core import (
+    BatchStateError,
+    CallProblem,
+    InvalidInputError,
+    InvalidTypeError,
+    ToolCall,
+    byte_length,
+    encode,
+    preview,
+    sound,
+)
 
 from ._execution import NEVER, Execution, current_execution
+from ._placeholders import answer_for_now
 
 __all__ = ["CallContext", "current_call"]
 
@@ -96,7 +107,7 @@ class CallContext:
         `run_id` the run is this batch or session, so a resumed process has another key: give one for payments. Read it
         before changing arguments that were announced as a dict: it is of the arguments as they are when it is first read.
         """
-        execution = self._execution
+        execution = self._owner
         if execution.key is None:
             execution.key = _key(execution.call, execution.engine.scope)
         return execution.key
@@ -122,14 +133,66 @@ class CallContext:
         text = content if isinstance(content, str) else engine.host.encode(content)
         engine.clock.call(engine.report_progress, self._execution, text)
 
+    def pending(self, content: Any) -> None:
+        """Answer the call now with a placeholder, such as "accepted, job 17 is running", and go on (O6).
+
+        The model reads the placeholder as the call's result. What the tool returns or raises later is one of the session's
+        `late_notes`; or only evidence in the audit channel, if there is no session, it was left, a newer batch replaced this one while it
+        was open, or the run has changed. Neither the call's time bound nor the batch's close stops it any more: `batch.cancel` does,
+        and the session's exit. After the call's outcome this does nothing. Works in threads.
+
+        Raises:
+            EncodingError: `content` has no JSON form or is too long. In a thread it is logged instead.
+        """
+        try:
+            engine = self._execution.engine
+        except BatchStateError:
+            return
+        engine.clock.call(answer_for_now, engine, self._owner, content)
+
+    def conclude_turn(self) -> None:
+        """Say that with this call's result the turn is done, and the model need not be asked again (T10).
+
+        The caller sees it as `batch.concluded`, once the whole batch is settled, and only if this call succeeds.
+        """
+        if self._owner.settlement is None:
+            self._owner.concludes = True
+
+    def add_context(self, text: str) -> None:
+        """Give the host something for the conversation besides the result: a file's contents, a hint (T10).
+
+        The caller finds it in `batch.added_context`, once the whole batch is settled; never the model by itself. After the call's
+        outcome this does nothing.
+
+        Raises:
+            InvalidTypeError: It is no text.
+            InvalidInputError: With what was added before it is over `Limits.max_result_bytes`. Nothing was added.
+        """
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"added context must be a str, not {preview(text)}")
+        owner = self._owner
+        if owner.settlement is not None:
+            return
+        added = [] if owner.added is None else owner.added
+        limit = owner.engine.closure.limits.max_result_bytes
+        if sum(map(byte_length, map(sound, [*added, text]))) > limit:
+            raise InvalidInputError(f"added context is over max_result_bytes, which is {limit}")
+        owner.added = [*added, sound(text)]
+
+    @property
+    def _owner(self) -> Execution:
+        return getattr(self._execution, "owner", self._execution)
+
     def report_failure(self, message: str, code: str | None = None) -> None:
         """Say that this execution failed, though the tool will return a value of its own (O4).
 
         The model reads the value; the outcome says `failed`. It concerns this call only, and after its outcome it does
         nothing.
         """
-        if self._execution.settlement is None:  # after its outcome it would contradict what was told of it
-            self._execution.failure = CallProblem(code or "tool_error", message)
+        if (
+            self._owner.settlement is None or self._owner.is_pending
+        ):  # after its outcome it would contradict what was told of it
+            self._owner.failure = CallProblem(code or "tool_error", message)
 
     def __repr__(self) -> str:
         return f"<CallContext of {self.call_id} ({self.name})>"

@@ -73,6 +73,8 @@ class Crew:
 
     def ask_to_stop(self, execution: Execution) -> None:
         """Cancel a call's task, or withdraw or signal its thread. Once: a tool that ignores it is not asked again (B17)."""
+        if execution.body is not None:
+            self.ask_to_stop(execution.body)
         if execution.phase is Phase.QUEUED:
             self.never_entered(execution)
             return
@@ -89,10 +91,17 @@ class Crew:
         if execution.cancel_event is not None:
             execution.cancel_event.set()
 
+    def stop_all(self) -> None:
+        """Ask to stop whatever was not asked before: there is nobody any more for whom it could go on."""
+        for execution in list(self.running):
+            self.ask_to_stop(execution)
+
     def ended(self, execution: Execution) -> None:
         """Take note that a call's code has ended."""
         execution.phase = Phase.ENDED
         execution.task = execution.job = None  # both lead back here
+        if execution.on_end is not None:
+            execution.on_end()
         crew = execution.crew
         if crew is None:
             _let_go.discard(execution)

@@ -34,6 +34,7 @@ class Kind(Enum):
     GENERATOR = auto()  # drained in a task: its last item is the result, those before are progress
     AWAITABLE = auto()  # awaited in a task
     THREAD = auto()  # called in a thread; if it returns an awaitable, that is awaited in a task
+    TURN = auto()  # of a guided call: nothing is run, but a future is told that it is its turn
 
 
 class Work(NamedTuple):
@@ -47,6 +48,7 @@ class Work(NamedTuple):
         context: Where; `None` for a copy of the context of whoever launches it.
         tool: The tool that it belongs to, where it belongs to one.
         is_alone: Whether no other call of the batch may overlap with it (T8).
+        resources: Names of what no other call may use meanwhile (T8).
     """
 
     kind: Kind
@@ -56,6 +58,7 @@ class Work(NamedTuple):
     context: Context | None = None
     tool: AnyTool | None = None
     is_alone: bool = False
+    resources: frozenset[str] = frozenset()
 
 
 def kind_of(fn: object, has_arguments: bool) -> Kind:  # noqa: FBT001  a fact about the call beside it, not an option
@@ -158,6 +161,8 @@ def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
 
     def run() -> None:
         execution.started_at = engine.clock.now()
+        if engine.listeners:
+            engine.clock.call(engine.listeners.started, execution)
         try:
             value = context.run(_call, execution, work)
         except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)

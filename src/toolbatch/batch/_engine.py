@@ -5,16 +5,13 @@ is fed to the core there, and what follows is done there. `conclude` is its othe
 are synchronous, so no cancellation can fall between deciding and knowing. Settle first, cancel afterwards.
 """
 
-import asyncio
-import logging
 import weakref
-from collections.abc import Callable, Collection, Iterable
-from contextvars import copy_context
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 from toolbatch.core import (
     Accepted,
-    CallProblem,
     CloseStatus,
     Rejected,
     SideEffectState,
@@ -22,19 +19,30 @@ from toolbatch.core import (
     ToolCallClosure,
     ToolError,
 )
+from toolbatch.ports import (
+    ApprovalRequest,
+    ApprovalRequested,
+    BatchClosed,
+)
+from toolbatch.tools import NOT_EXECUTED
 
 from ._accounts import cut_off, publish_late, retire
+from ._body import Body
 from ._clock import Clock
 from ._crew import Crew
 from ._deadlines import Deadlines
-from ._drive import Kind, Work, drive, thread_job
 from ._entries import Entries
+from ._events import Listener, Listeners
 from ._execution import NEVER, Execution, Phase, current_execution
 from ._host import Host
-from ._log import tell
+from ._launching import advance
+from ._leaving import tell_if_stuck
 from ._options import BatchOptions
+from ._placeholders import finish
 from ._places import Places
-from ._reports import raised
+from ._plan import plan_problem
+from ._resume import Saved, read_saved, restore
+from ._starting import start
 from ._waiting import Waiting
 
 __all__ = ["Engine"]
@@ -47,6 +55,11 @@ _OBSERVED: Final[dict[object, Literal["success", "error", "cancelled"]]] = {
     ToolCallClosure.fail: "error",
     ToolCallClosure.cancel: "cancelled",
 }
+
+
+_WAITS = f"{NOT_EXECUTED}: the call was still waiting for an approval."
+_ALLOWED = ("denied", "aborted_before_dispatch", "budget_exhausted", "not_started")
+"""Codes of calls that could have been run, so that making them again is no mistake."""
 
 
 class Engine:
@@ -66,11 +79,12 @@ class Engine:
     fatal: ToolError | None = None
     deadline = NEVER  # of the batch, in loop time
     bound = NEVER  # the same, in seconds from the beginning
-    _started = 0  # invariant: calls that the caller has started and that have no outcome
+    started = 0  # invariant: calls that the caller has started and that have no outcome
     _closed_at = 0.0  # loop time
     bound_fired: float | None = None  # the batch's bound, once it has
     late_by: float | None = None
-    _stuck_told = False
+    parked = 0  # invariant: calls that wait for an approval
+    stuck_told = False
     _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
     def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
@@ -79,29 +93,51 @@ class Engine:
         self.host = host
         self.options = options
         self.closure = host.closure
+        if options.resume is None:
+            self._saved: Saved = {}
+        else:
+            calls, self._saved = self._rehearse(calls, options.resume)
         begun = host.begin(self, calls)
         self._handle = begun.handle
         self.generation = begun.generation
         self.run_id = options.run_id
         self.crew = Crew(clock.loop)
-        self._on_outcome = options.on_outcome
-        self._is_watchful = options.on_error != "continue"  # or calls wait: something may follow when one is settled
+        self.listeners = Listeners()
+        if options.on_event is not None:
+            self.listeners.append(partial(host.publish, options.on_event, crew=self.crew))
+        self.is_observed = bool(self.listeners) or options.on_outcome is not None
+        self.is_watchful = options.on_error != "continue"  # or calls wait: something may follow when one is settled
         self._deadlines = Deadlines(clock.loop, self.expire)
-        self._places = Places(options.max_concurrency)
+        self.places = Places(options.max_concurrency, host.locked)
         self.entries = Entries()
-        self._waiting = Waiting()
+        self.waiting = Waiting()
         own = weakref.ref(self)
         self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
 
     def open(self) -> None:
         """Answer the calls that can't be run (P6). Observers hear of it, so the batch's owner must have the engine by now."""
+        for call_id, end in self._saved.items():
+            execution = self.executions[call_id]
+            execution.is_resumed = True
+            self.feed(execution, partial(restore, self.closure), end)
         for execution in self.executions.values():
             problem = execution.call.problem
-            if problem is not None:
-                self.answer(execution, problem.code, problem.message)
+            if problem is not None and execution.settlement is None:
+                start(self, execution, plan_problem(execution.call, problem, self.options), None)
         if not self.executions:
             self.conclude(self.closure.seal(self._handle))
+
+    def _rehearse(
+        self, calls: Iterable[object], previous: Snapshot | Mapping[str, Any]
+    ) -> tuple[Iterable[object], Saved]:
+        """Try all that a resumed batch will be told first, on a closure of its own: what can't be used changes nothing."""
+        rehearsal = ToolCallClosure(self.closure.limits, self.host.encode)
+        begun = rehearsal.begin(calls)
+        saved = read_saved(previous, begun.announced)
+        for call_id, end in saved.items():
+            restore(rehearsal, begun.handle, call_id, end)
+        return begun.announced, saved
 
     # -- the doorway -------------------------------------------------------------------------------------------------
 
@@ -124,19 +160,22 @@ class Engine:
             self._unsettled -= 1
             phase = execution.phase
             if phase:  # ANNOUNCED is 0
-                self._started -= 1
-                if phase is not Phase.QUEUED:
-                    self._places.taken -= 1
-            if phase is not Phase.ENDED or self._on_outcome is not None:
+                self.started -= 1
+                if execution.has_place:
+                    self.places.give_back(execution)
+            if phase is not Phase.ENDED or self.is_observed:
                 retire(self, execution)
             if self._unsettled == 0:
                 self.conclude(self.closure.seal(self._handle), execution.closed_at)
-            elif self._started == 0 or self._is_watchful:
+            elif self.started == 0 or self.is_watchful:
                 self._go_on(execution)
         elif type(answer) is Rejected and (observed := _OBSERVED.get(getattr(verb, "__func__", None))) is not None:
-            self.settle_accounts()
-            self.host.late(execution, answer.reason, observed, details[0])
-            publish_late(self, execution)
+            if execution.is_pending:
+                finish(self, execution, observed, details)
+            else:
+                self.settle_accounts()
+                self.host.late(execution, answer.reason, observed, details[0])
+                publish_late(self, execution)
         return answer
 
     def conclude(self, snapshot: Snapshot | Rejected, closed_at: float | None = None) -> None:
@@ -150,9 +189,10 @@ class Engine:
         self._closed_at = closed_at or self.loop.time()
         self._deadlines.stop()
         self._unaccounted = self._unsettled > 0
-        self._waiting.wake_all()
-        if self._on_outcome is not None:
+        self.waiting.wake_all()
+        if self.is_observed:
             self.settle_accounts()  # observers are told by the time the caller can see it (O3)
+            self.listeners.tell(BatchClosed(snapshot))
         elif self._unaccounted and not self.loop.is_closed():
             self.loop.call_soon(self.settle_accounts)
 
@@ -161,7 +201,7 @@ class Engine:
         if not self._unaccounted or self.result is None or not self.clock.is_here():
             return
         self._unaccounted = False
-        self._places.clear()
+        self.places.clear()
         cut_off(self, self.result, self._closed_at)
 
     def _go_on(self, execution: Execution) -> None:
@@ -174,11 +214,12 @@ class Engine:
             message = f"Cancelled, because the call of {execution.call.name} in the same turn failed."
             self.close("cancelled", "sibling_failed", message, None)
         else:
-            while (ready := self._places.next()) is not None:
-                self._launch(*ready)
-            if self._started == 0:
-                self._waiting.wake_quiet()
-                self._tell_if_stuck()
+            advance(self)
+            if self.started == self.parked:
+                self.waiting.wake_parked()
+            if self.started == 0:
+                self.waiting.wake_quiet()
+                tell_if_stuck(self)
 
     def set_deadline(self, when: float, now: float) -> None:
         """Bound the batch by a time of the loop's clock."""
@@ -187,47 +228,7 @@ class Engine:
             self.bound = self.deadline - now
             self._deadlines.add(self.deadline, None)
 
-    # -- starting ----------------------------------------------------------------------------------------------------
-
-    def start(self, execution: Execution, work: Work | CallProblem, bound: float | None) -> None:
-        """Run a call's code now, or as soon as there is a place (B13, T8); or answer it, where it can't be run.
-
-        Its own bound counts from its launch: the given one, else its tool's, else that of the batch's calls.
-        """
-        if isinstance(work, CallProblem):
-            self.answer(execution, work.code, work.message)
-            return
-        tool = execution.tool = work.tool
-        if bound is None:
-            bound = self.options.call_timeout if tool is None or tool.timeout is None else tool.timeout
-        execution.timeout = bound
-        self._started += 1
-        if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
-            execution.started_at = self.loop.time()  # it may be running already (B5)
-        if self._places.is_free(work):
-            self._launch(execution, work)
-        else:
-            self._places.wait(execution, work._replace(context=copy_context()))
-            self._is_watchful = True
-
-    def _launch(self, execution: Execution, work: Work) -> None:
-        self._places.taken += 1
-        if work.is_alone:
-            self._places.alone = execution
-        execution.deadline = self.deadline
-        if work.kind is Kind.THREAD:
-            self.entries.expect(execution)
-            try:
-                if self.crew.launch_thread(execution, thread_job(self, execution, work)):
-                    self.arm(execution)  # else when a thread is free (B13)
-            except RuntimeError as error:  # the system has no thread left
-                self.entries.forget(execution)
-                self.loop.call_soon(raised, self, execution, error)
-            return
-        self.arm(execution)
-        if work.kind is Kind.AWAITABLE:
-            execution.work = work  # so that what is never awaited can be closed
-        self.crew.launch(execution, drive(self, execution, work), work.context)
+    # -- what the code of a call does ------------------------------------------------------------------------------
 
     def arm(self, execution: Execution) -> None:
         """Let a call's own bound count from now."""
@@ -243,12 +244,19 @@ class Engine:
             return False
         execution.work = None
         execution.phase = Phase.ENTERED
-        if execution.started_at is None:
+        if execution.started_at is None and not execution.is_guided:  # the guide's own steps are not the tool's (B5)
             execution.started_at = self.loop.time()
         current_execution.set(execution)
+        if self.listeners:
+            self.listeners.started(execution)
         return True
 
-    # -- what the tools report ---------------------------------------------------------------------------------------
+    def listen(self, listener: Listener) -> None:
+        """Tell `listener` of every event from now on; of a closed batch, of that."""
+        self.listeners.append(listener)
+        self.is_observed = True
+        if self.result is not None:
+            listener(BatchClosed(self.result))
 
     def end(self, execution: Execution) -> None:
         """A tool's code has ended. What was due before is settled first: a deadline decides, not the order of callbacks."""
@@ -268,6 +276,24 @@ class Engine:
         """Keep what a running tool has so far; after the call's outcome it is nothing (B19)."""
         if execution.settlement is None and self.result is None:
             self.closure.progress(self._handle, execution.call.id, text)
+            if self.listeners:
+                self.listeners.progress(execution, text)
+
+    def park(self, execution: Execution, request: ApprovalRequest) -> None:
+        """A call waits for an approval: whatever closes it meanwhile, the model reads that it was not executed (T7)."""
+        execution.is_parked = True
+        self.parked += 1
+        self.closure.hold(self._handle, execution.call.id, _WAITS)
+        self.listeners.tell(ApprovalRequested(request))
+        if self.started == self.parked:
+            self.waiting.wake_parked()
+
+    def unpark(self, execution: Execution) -> None:
+        """It waits no longer."""
+        execution.is_parked = False
+        self.parked -= 1
+        if execution.settlement is None and self.result is None:
+            self.closure.hold(self._handle, execution.call.id, None)
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -287,8 +313,10 @@ class Engine:
 
     def close_call(self, execution: Execution, code: str | None, message: str | None) -> Accepted | Rejected:
         """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
-        withdrawn = self.ascertain([execution])
+        withdrawn = self.ascertain([execution] if execution.body is None else [execution, execution.body])
         try:
+            if execution.is_pending:
+                self.crew.ask_to_stop(execution)  # its placeholder stands
             return self.feed(execution, self.closure.close_call, "cancelled", code, message, None)
         except BaseException:
             self.restore(withdrawn)
@@ -296,6 +324,8 @@ class Engine:
 
     def answer(self, execution: Execution, code: str, message: str) -> None:
         """Answer a call that can't be run, with an error that the model can act on."""
+        if code not in _ALLOWED:
+            execution.repeats = self.host.count_repeats(execution.call, code)
         self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
 
     def expire(self, execution: Execution | None, late_by: float | None) -> None:
@@ -303,6 +333,9 @@ class Engine:
         if execution is None:
             self.bound_fired, self.late_by = self.bound, late_by
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
+        elif isinstance(execution, Body):
+            if execution.settlement is None:
+                execution.expired(self, late_by)
         elif execution.settlement is None and self.result is None:
             execution.fired, execution.deadline_late_by = execution.timeout, late_by
             self.close_call(execution, "timeout", f"Tool call timed out after {execution.timeout:g} seconds.")
@@ -328,58 +361,6 @@ class Engine:
         """Undo what `ascertain` withdrew, where the close was refused."""
         if self.result is None:
             self.entries.restore(withdrawn)
-
-    # -- waiting -----------------------------------------------------------------------------------------------------
-
-    async def wait_closed(self) -> Snapshot:
-        """Wait until every call has its outcome, and return the closed snapshot (B2)."""
-        while self.result is None:
-            waiter = self._waiting.for_close(self.loop)
-            self._tell_if_stuck()
-            try:
-                await waiter
-            except BaseException:
-                self._waiting.forget(waiter)
-                raise
-        return self.result
-
-    async def wait_quiet(self) -> None:
-        """Wait until every call that was started has its outcome."""
-        while self.result is None and self._started:
-            waiter = self._waiting.for_quiet(self.loop)
-            try:
-                await waiter
-            except BaseException:
-                self._waiting.forget(waiter)
-                raise
-
-    async def wind_down(self) -> None:
-        """Wait for tools that were asked to stop, at most `teardown_timeout`; in a session, leave them to it (B6)."""
-        self.settle_accounts()
-        if self.host.crew is None:
-            try:
-                await self.crew.wait(self.options.teardown_timeout)
-            finally:
-                self.leave()
-        else:
-            self.leave()
-
-    def leave(self) -> None:
-        """Stop answering for what still runs, without waiting."""
-        self.settle_accounts()
-        self.host.release(self)
-        if self.host.crew is not None:
-            self.crew.hand_over(self.host.crew)
-        elif not self.crew.is_idle:
-            self.crew.let_go()
-
-    def _tell_if_stuck(self) -> None:
-        if self._waiting and not self._started and not self._stuck_told and self.result is None:
-            self._stuck_told = True
-            waiting = [execution.call.id for execution in self.executions.values() if execution.settlement is None]
-            tell(
-                logging.WARNING, "snapshot() waits for %d calls that nobody has started: %s", len(waiting), waiting[:10]
-            )
 
     @property
     def scope(self) -> str:

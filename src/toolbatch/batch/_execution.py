@@ -14,11 +14,13 @@ from toolbatch.ports import Cancellation, Completion, ExecutionOutcome, Executio
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
+    from collections.abc import Callable
     from threading import Event
     from weakref import ref
 
     from toolbatch.tools import AnyTool
 
+    from ._body import Body
     from ._crew import Crew
     from ._drive import Work
     from ._engine import Engine
@@ -78,6 +80,18 @@ class Execution:
     acknowledged = False
     exception: BaseException | None = None
     failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
+    has_place = False  # it is one of those that `max_concurrency` counts
+    on_end: "Callable[[], None] | None" = None  # what else waits for the end of its code
+    body: "Body | None" = None  # of a guided call, the last run of its tool
+    is_guided = False  # a task of ours takes it through its stages (T3)
+    is_parked = False  # it waits for an approval (T7)
+    is_denied = False  # a policy or a person did not allow it
+    is_resumed = False  # its outcome is an earlier batch's
+    is_pending = False  # it was answered with a placeholder, and goes on (O6)
+    final: ExecutionStatus | None = None  # how that ended
+    repeats = 0  # how often the session has seen this bad call before
+    concludes = False  # it said that the turn is done (T10)
+    added: list[str] | None = None  # what it gave the host besides its result
 
     def __init__(self, call: ToolCall, engine: "ref[Engine]") -> None:
         self.call = call
@@ -114,14 +128,23 @@ class Execution:
             work.fn.close()
         return work.fn if work is not None and isfuture(work.fn) else None
 
+    def forget(self) -> None:
+        """A policy has put something else in the place of the result: nothing of the original may be seen (T6)."""
+        self.exception = self.failure = self.meta = self.added = None
+
     def outcome(self) -> ExecutionOutcome:
         """Return what is known now of a call that has its outcome."""
-        ended = self.phase is Phase.ENDED
+        code = self if self.body is None else self.body
+        ended = code.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
+        started = self.started
+        if self.is_resumed and self.settlement is not None:
+            started = True
+            completion = "unknown" if self.settlement.provenance == "synthetic" else "settled"
         cancellation: Cancellation = "none"
-        if self.stop_requested and self.started:  # code that was never entered was not asked anything
-            cancellation = "acknowledged" if self.acknowledged else "requested"
-        end = self.ended_at or self.closed_at or 0.0
+        if code.stop_requested and self.started:  # code that was never entered was not asked anything
+            cancellation = "acknowledged" if code.acknowledged else "requested"
+        end = code.ended_at or self.closed_at or 0.0
         return ExecutionOutcome(
             execution_id=self.id,
             call_id=self.call.id,
@@ -129,13 +152,15 @@ class Execution:
             generation=self.engine.generation,
             run_id=self.engine.run_id,
             status=self.status(),
-            started=self.started,
+            started=started,
             completion=completion,
             cancellation=cancellation,
             started_at=self.started_wall,
             duration=None if self.started_at is None else max(0.0, end - self.started_at),
             timeout=self.fired,
             deadline_late_by=self.deadline_late_by,
+            repeats=self.repeats,
+            resumed=self.is_resumed,
             exception=self.exception,
         )
 
@@ -144,6 +169,8 @@ class Execution:
         settlement = self.settlement
         if settlement is None:
             raise AssertionError(f"call {self.call.id} has no outcome yet")
+        if self.is_pending:
+            return self.final or "pending"
         if settlement.status == "success":
             return "succeeded" if self.failure is None else "failed"
         if settlement.provenance == "reported":
@@ -152,7 +179,7 @@ class Execution:
             return "not_started"
         if self.call.problem is not None or settlement.code in _UNFIT:
             return "failed"
-        if settlement.code == "denied":
+        if self.is_denied or settlement.code == "denied":
             return "denied"
         return "timed_out" if settlement.code == "timeout" else "cancelled"
 

@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,18 +16,21 @@ from toolbatch.core import (
     InvalidInputError,
     Limits,
     RejectionReason,
+    ToolCall,
     ToolCallClosure,
     as_parts,
     cut,
     encode,
+    preview,
     text_of,
 )
 from toolbatch.observe import ToolCounters
-from toolbatch.ports import AuditSink, ExecutionOutcome, LateNote, OutcomeObserver, StaleResult
+from toolbatch.ports import AuditSink, ExecutionStatus, LateNote, StaleResult
 
 from ._audit import AuditChannel
-from ._execution import Execution
+from ._execution import Execution, Phase
 from ._failures import throw
+from ._launching import advance
 from ._log import tell
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from ._engine import Engine
 
 __all__ = ["Host"]
+
+_MAX_BAD_CALLS = 1000
+"""How many different bad calls a session remembers; the oldest are forgotten."""
 
 
 class Host:
@@ -49,6 +55,7 @@ class Host:
     """
 
     __slots__ = (
+        "_bad_calls",
         "_counters",
         "_engines",
         "_scope",
@@ -57,8 +64,11 @@ class Host:
         "crew",
         "current",
         "encode",
+        "has_placeholders",
         "keep_content",
+        "locked",
         "notes",
+        "run_id",
     )
 
     def __init__(
@@ -78,7 +88,11 @@ class Host:
         self.notes: deque[LateNote] = deque(maxlen=audit_size)
         self.current: Engine | None = None
         self._engines: list[Engine] = []  # those whose executions are not in the counters yet
+        self.run_id: str | None = None  # of the latest batch
+        self.locked: set[str] = set()  # the resources that calls have to themselves (T8)
         self.crew: Crew | None = None  # a session's: it takes over what its batches leave running
+        self.has_placeholders = False  # a call was answered by one: its result will come as a late note (O6)
+        self._bad_calls: dict[int, int] = {}
         self._scope: str | None = None
 
     @property
@@ -102,6 +116,7 @@ class Host:
             if self.crew is not None:
                 before.crew.hand_over(self.crew)  # now, since the older batch may be left after the session
         self.current = engine
+        self.run_id = engine.options.run_id
         self._engines.append(engine)
         return begun
 
@@ -121,7 +136,7 @@ class Host:
         generation = execution.engine.generation
         self._counters[call.name].late += 1
         if content is not None:
-            self.notes.append(LateNote(call_id=call.id, name=call.name, generation=generation, content=content))
+            self._note(execution, content)
         self.audit.put(
             StaleResult(
                 call_id=call.id,
@@ -140,26 +155,85 @@ class Host:
             )
         )
 
-    def publish(self, observer: OutcomeObserver | None, outcome: ExecutionOutcome, crew: "Crew") -> None:
-        """Tell an observer; what it raises is contained, now or in its own task (O3)."""
-        if observer is None:
-            return
+    def note(self, execution: Execution, value: object) -> None:
+        """Keep the result of a call that was answered with a placeholder, for the model (O6)."""
+        content = self._kept(value)
+        if content is None:
+            content = f"The result of {execution.call.name} can't be shown."
+        self._note(execution, content)
+
+    def _note(self, execution: Execution, content: str) -> None:
+        call, generation = execution.call, execution.engine.generation
+        self.notes.append(LateNote(call_id=call.id, name=call.name, generation=generation, content=content))
+
+    def has_moved_on(self, engine: "Engine") -> bool:
+        """Whether a result of this batch has nowhere to go: its session was left, its batch replaced while open, its run is over."""
+        reason = None if engine.result is None else engine.result.close_reason
+        if reason is not None and reason.code == "superseded":
+            return True
+        return self.crew is None or self.crew.closed or self.run_id != engine.run_id
+
+    def count_end(self, engine: "Engine", name: str, final: ExecutionStatus) -> None:
+        """Count how a call ended that was answered with a placeholder; once (O5, O6)."""
+        if engine not in self._engines and self.crew is not None:
+            self._counters[name].finish(final)  # else it is counted when the batch is left
+
+    def publish(self, observer: Callable[[Any], Awaitable[None] | None], event: object, crew: "Crew") -> None:
+        """Tell an observer of an outcome or another event; what it raises is contained, now or in its own task (O3)."""
         try:
-            told = observer(outcome)
+            told = observer(event)
             if inspect.isawaitable(told):
-                crew.launch_side_task(_contained(told, outcome))
+                crew.launch_side_task(_contained(told, event))
         except (KeyboardInterrupt, SystemExit) as error:
             crew.loop.call_soon(throw, error)  # it passes through the loop, and leaves our accounts right
         except BaseException:  # noqa: BLE001  contained, and told of
-            tell(logging.ERROR, "an observer failed on the outcome of call %s", outcome.call_id, exc_info=True)
+            tell(logging.ERROR, "an observer failed on %s", preview(event, 200), exc_info=True)
 
     def late_notes(self) -> list[LateNote]:
         """Return the late successes since the last time."""
-        if not self.keep_content:
+        if not self.keep_content and not self.has_placeholders:
             raise InvalidInputError("late notes need the results' content: make the session with keep_content=True")
         notes = list(self.notes)
         self.notes.clear()
         return notes
+
+    def unlock(self, names: frozenset[str], code: Execution | None, patience: float) -> None:
+        """Give resources free when the code that has them ends, or after `patience` seconds, since it may never end (B6)."""
+
+        def free() -> None:
+            if code is not None:
+                code.on_end = None
+            if timer is not None:
+                timer.cancel()
+            self.locked.difference_update(names)
+            for engine in list(self._engines):
+                advance(engine)
+
+        def give_up() -> None:
+            tell(
+                logging.WARNING,
+                "resources %s are free, though a tool that was stopped may still use them",
+                sorted(names),
+            )
+            free()
+
+        timer = None
+        if code is None or code.phase is Phase.ENDED:
+            free()
+        else:
+            code.on_end = free
+            timer = asyncio.get_running_loop().call_later(patience, give_up)
+
+    def count_repeats(self, call: ToolCall, code: str) -> int:
+        """Return how often this same bad call was answered in the same way before, and count it (T3)."""
+        key = hash((code, call.name, call.raw_arguments or repr(call.arguments)))
+        seen = self._bad_calls.pop(key, 0)
+        self._bad_calls[key] = seen + 1
+        if len(self._bad_calls) > _MAX_BAD_CALLS:
+            del self._bad_calls[next(iter(self._bad_calls))]
+        if seen and seen & (seen + 1) == 0:  # the 2nd, 4th, 8th ... time
+            tell(logging.WARNING, "the model has made the same bad call of %s %d times: %s", call.name, seen + 1, code)
+        return seen
 
     def release(self, engine: "Engine") -> None:
         """Let a batch go that is left: none of its calls will get an outcome any more. A session counts them now (O5)."""
@@ -193,11 +267,11 @@ class Host:
 def _count(engine: "Engine", counters: defaultdict[str, ToolCounters]) -> None:
     engine.settle_accounts()
     for execution in engine.executions.values():
-        if execution.settlement is not None:
+        if execution.settlement is not None and not execution.is_resumed:
             counters[execution.call.name].count(execution.status(), started=execution.started)
 
 
-async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:
+async def _contained(told: Awaitable[None], event: object) -> None:
     try:
         await told
     except asyncio.CancelledError:
@@ -205,4 +279,4 @@ async def _contained(told: Awaitable[None], outcome: ExecutionOutcome) -> None:
     except (KeyboardInterrupt, SystemExit) as error:
         asyncio.get_running_loop().call_soon(throw, error)
     except BaseException:  # noqa: BLE001  contained, and told of
-        tell(logging.ERROR, "an observer failed on the outcome of call %s", outcome.call_id, exc_info=True)
+        tell(logging.ERROR, "an observer failed on %s", preview(event, 200), exc_info=True)

@@ -1,16 +1,19 @@
 """What a batch can be told, checked where it is given."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, cast
 
-from toolbatch.core import InvalidInputError, InvalidTypeError, preview
-from toolbatch.ports import OutcomeObserver
+from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, preview
+from toolbatch.output import OutputBudget
+from toolbatch.ports import ApprovalBroker, EventObserver, OutcomeObserver
+from toolbatch.tools import Hooks, Interceptor
 
 from ._execution import NEVER
 from ._failures import ErrorDetail
+from ._reading import mount
 
-__all__ = ["DEFAULT_TEARDOWN", "BatchOptions", "OnError", "Tools", "seconds"]
+__all__ = ["DEFAULT_TEARDOWN", "BatchOptions", "BatchSettings", "OnError", "Tools", "seconds"]
 
 DEFAULT_TEARDOWN = 1.0
 """Seconds that the exit of a batch or session waits for tools that were asked to stop, unless it is told otherwise."""
@@ -41,28 +44,31 @@ def seconds(value: object, what: str) -> float:
     return NEVER if value >= _LONG else float(value)
 
 
-def _moment(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:  # noqa: PLR0124  NaN
-        raise InvalidTypeError(f"deadline must be a time of the loop's clock or None, not {preview(value)}")
-    return NEVER if value >= _LONG else float(max(value, -_LONG))
+class BatchSettings(TypedDict, total=False):
+    """What a batch can be told, as `ToolBatch` documents it."""
 
-
-def _concurrency(value: object) -> float:
-    if type(value) is not int:
-        raise InvalidTypeError(f"max_concurrency must be a positive int or None, not {preview(value)}")
-    if value < 1:
-        raise InvalidInputError(f"max_concurrency must be at least 1, not {value}")
-    return value
-
-
-def _check_observer(observer: object, what: str) -> None:
-    if not callable(observer):
-        raise InvalidTypeError(f"{what} must be a function of one outcome, not {preview(observer)}")
+    tools: Tools | None
+    timeout: float | None
+    deadline: float | None
+    call_timeout: float | None
+    teardown_timeout: float
+    max_concurrency: int | None
+    on_error: OnError
+    run_id: str | None
+    error_detail: ErrorDetail
+    cancel_exceptions: tuple[type[BaseException], ...]
+    interceptors: Iterable[Interceptor]
+    approvals: ApprovalBroker | None
+    budget: OutputBudget | None
+    on_outcome: OutcomeObserver | None
+    on_late: OutcomeObserver | None
+    on_event: EventObserver | None
+    resume: Snapshot | Mapping[str, Any] | None
 
 
 @dataclass(slots=True, kw_only=True)
 class BatchOptions:
-    """A batch's options, as `ToolBatch` documents them, checked; `NEVER` where there is no bound. Made by `read`."""
+    """A batch's options, checked; `NEVER` where there is no bound. Made by `read`."""
 
     tools: Tools | None
     timeout: float
@@ -74,71 +80,133 @@ class BatchOptions:
     run_id: str | None
     error_detail: ErrorDetail
     cancel_exceptions: tuple[type[BaseException], ...]
+    hooks: Hooks
+    approvals: ApprovalBroker | None
+    budget: OutputBudget | None
     on_outcome: OutcomeObserver | None
     on_late: OutcomeObserver | None
+    on_event: EventObserver | None
+    resume: Snapshot | Mapping[str, Any] | None
 
     @classmethod
-    def read(
-        cls,
-        *,
-        tools: Tools | None = None,
-        timeout: float | None = None,
-        deadline: float | None = None,
-        call_timeout: float | None = None,
-        teardown_timeout: float = DEFAULT_TEARDOWN,
-        max_concurrency: int | None = None,
-        on_error: OnError = "continue",
-        run_id: str | None = None,
-        error_detail: ErrorDetail = "message",
-        cancel_exceptions: tuple[type[BaseException], ...] = (),
-        on_outcome: OutcomeObserver | None = None,
-        on_late: OutcomeObserver | None = None,
-    ) -> "BatchOptions":
-        """Check options as a caller gives them.
+    def read(cls, settings: BatchSettings) -> "BatchOptions":
+        """Check settings as a caller gives them.
 
         Raises:
-            InvalidInputError: One can't be used.
+            InvalidInputError: One can't be used, or there is none of that name.
             InvalidTypeError: One is of a wrong type.
         """
-        if tools is not None and not isinstance(tools, Mapping):
-            raise InvalidTypeError(f"tools must be a mapping from names to functions, not {preview(tools)}")
-        if type(tools) is dict:
-            for name, fn in tools.items():
-                if not callable(fn):
-                    raise InvalidTypeError(f"tools[{preview(name)}] must be a function or a Tool, not {preview(fn)}")
-        if on_error not in ("continue", "cancel_siblings"):
-            raise InvalidInputError(f"on_error must be continue or cancel_siblings, not {preview(on_error)}")
-        if error_detail not in ("message", "type") and not callable(error_detail):
-            raise InvalidInputError(f"error_detail must be message, type or a function, not {preview(error_detail)}")
-        if run_id is not None and (not isinstance(run_id, str) or not run_id.strip()):
-            raise InvalidInputError(f"run_id must be non-blank text or None, not {preview(run_id)}")
-        if on_outcome is not None:
-            _check_observer(on_outcome, "on_outcome")
-        if on_late is not None:
-            _check_observer(on_late, "on_late")
-        if not isinstance(cancel_exceptions, tuple):
-            raise InvalidTypeError(
-                f"cancel_exceptions must be a tuple of exception classes, not {preview(cancel_exceptions)}"
+        unknown = sorted(settings.keys() - BatchSettings.__annotations__.keys())
+        if unknown:
+            raise InvalidInputError(
+                f"a batch has no option {unknown[0]!r}; it has {', '.join(sorted(BatchSettings.__annotations__))}"
             )
-        for kind in cancel_exceptions:
-            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                raise InvalidTypeError(f"cancel_exceptions must be exception classes, not {preview(kind)}")
+        tools, budget = _tools(settings.get("tools")), _budget(settings.get("budget"))
+        mount(tools, budget)
         return cls(
             tools=tools,
-            timeout=NEVER if timeout is None else seconds(timeout, "timeout"),
-            deadline=NEVER if deadline is None else _moment(deadline),
-            call_timeout=NEVER if call_timeout is None else seconds(call_timeout, "call_timeout"),
-            teardown_timeout=seconds(teardown_timeout, "teardown_timeout"),
-            max_concurrency=NEVER if max_concurrency is None else _concurrency(max_concurrency),
-            on_error=on_error,
-            run_id=run_id,
-            error_detail=error_detail,
-            cancel_exceptions=tuple(cancel_exceptions),
-            on_outcome=on_outcome,
-            on_late=on_late,
+            timeout=_bound(settings.get("timeout"), "timeout"),
+            deadline=_moment(settings.get("deadline")),
+            call_timeout=_bound(settings.get("call_timeout"), "call_timeout"),
+            teardown_timeout=seconds(settings.get("teardown_timeout", DEFAULT_TEARDOWN), "teardown_timeout"),
+            max_concurrency=_concurrency(settings.get("max_concurrency")),
+            on_error=_on_error(settings.get("on_error", "continue")),
+            run_id=_run_id(settings.get("run_id")),
+            error_detail=_error_detail(settings.get("error_detail", "message")),
+            cancel_exceptions=_exceptions(settings.get("cancel_exceptions", ())),
+            hooks=_hooks(settings.get("interceptors", ())),
+            approvals=_broker(settings.get("approvals")),
+            budget=budget,
+            on_outcome=_observer(settings.get("on_outcome"), "on_outcome"),
+            on_late=_observer(settings.get("on_late"), "on_late"),
+            on_event=_observer(settings.get("on_event"), "on_event"),
+            resume=settings.get("resume"),
         )
 
-    @classmethod
-    def names(cls) -> frozenset[str]:
-        """The names of all options."""
-        return frozenset(field.name for field in fields(cls))
+    @property
+    def is_guided(self) -> bool:
+        """Whether every call goes through stages, whatever its tool says."""
+        return bool(self.hooks) or self.budget is not None
+
+
+def _tools(tools: Tools | None) -> Tools | None:
+    if tools is not None and not isinstance(tools, Mapping):
+        raise InvalidTypeError(f"tools must be a mapping from names to functions, not {preview(tools)}")
+    if type(tools) is dict:
+        for name, fn in tools.items():
+            if not callable(fn):
+                raise InvalidTypeError(f"tools[{preview(name)}] must be a function or a Tool, not {preview(fn)}")
+    return tools
+
+
+def _bound(value: object, what: str) -> float:
+    return NEVER if value is None else seconds(value, what)
+
+
+def _moment(value: object) -> float:
+    if value is None:
+        return NEVER
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:  # noqa: PLR0124  NaN
+        raise InvalidTypeError(f"deadline must be a time of the loop's clock or None, not {preview(value)}")
+    return NEVER if value >= _LONG else float(max(value, -_LONG))
+
+
+def _concurrency(value: object) -> float:
+    if value is None:
+        return NEVER
+    if type(value) is not int:
+        raise InvalidTypeError(f"max_concurrency must be a positive int or None, not {preview(value)}")
+    if value < 1:
+        raise InvalidInputError(f"max_concurrency must be at least 1, not {value}")
+    return value
+
+
+def _on_error(value: OnError) -> OnError:
+    if value not in ("continue", "cancel_siblings"):
+        raise InvalidInputError(f"on_error must be continue or cancel_siblings, not {preview(value)}")
+    return value
+
+
+def _run_id(value: object) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise InvalidInputError(f"run_id must be non-blank text or None, not {preview(value)}")
+    return value
+
+
+def _error_detail(value: ErrorDetail) -> ErrorDetail:
+    if value not in ("message", "type") and not callable(value):
+        raise InvalidInputError(f"error_detail must be message, type or a function, not {preview(value)}")
+    return value
+
+
+def _exceptions(value: object) -> tuple[type[BaseException], ...]:
+    if not isinstance(value, tuple):
+        raise InvalidTypeError(f"cancel_exceptions must be a tuple of exception classes, not {preview(value)}")
+    for kind in value:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise InvalidTypeError(f"cancel_exceptions must be exception classes, not {preview(kind)}")
+    return value
+
+
+def _hooks(value: object) -> Hooks:
+    if isinstance(value, Interceptor) or not isinstance(value, Iterable):
+        raise InvalidTypeError(f"interceptors must be a list of interceptors, not {preview(value)}")
+    return Hooks.of(value)
+
+
+def _broker(value: Any) -> ApprovalBroker | None:
+    if value is None or callable(getattr(value, "decide", None)):
+        return cast("ApprovalBroker | None", value)
+    raise InvalidTypeError(f"approvals must be a broker with an async decide(request), not {preview(value)}")
+
+
+def _budget(value: object) -> OutputBudget | None:
+    if value is None or isinstance(value, OutputBudget):
+        return value
+    raise InvalidTypeError(f"budget must be an OutputBudget or None, not {preview(value)}")
+
+
+def _observer(observer: Any, what: str) -> Any:
+    if observer is not None and not callable(observer):
+        raise InvalidTypeError(f"{what} must be a function of one argument, not {preview(observer)}")
+    return observer

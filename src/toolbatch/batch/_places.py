@@ -1,4 +1,4 @@
-"""Who may run at once: the bound on concurrency, and tools that must run alone (B13, T8)."""
+"""Who may run at once: the bound on concurrency, tools that must run alone, and what two calls may not share (B13, T8)."""
 
 from collections import deque
 
@@ -16,40 +16,72 @@ class Places:
 
     Args:
         limit: How many may run at once; infinity for no bound.
+        locked: The names of what is in use, by this batch or others of the session.
     """
 
-    __slots__ = ("_limit", "_queue", "alone", "taken")
+    __slots__ = ("_limit", "_locked", "_queue", "alone", "taken")
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, locked: set[str]) -> None:
         self._limit = limit
-        self._queue: deque[Execution] = deque()  # those that are settled are skipped
-        self.alone: Execution | None = None  # the last that was to run alone; it does while it has no outcome
-        self.taken = 0  # invariant: the calls that were launched and have no outcome
+        self._locked = locked
+        self._queue: deque[tuple[Execution, Work]] = deque()  # those that are settled are skipped
+        self.alone: Execution | None = None  # the last that was to run alone; it does while it has its place
+        self.taken = 0  # invariant: the executions that have a place
 
     def is_free(self, work: Work) -> bool:
         """Whether `work` may be launched now, with nobody in front of it."""
-        if self.alone is None and not self._queue and not work.is_alone:
+        if self.alone is None and not self._queue and not work.is_alone and not work.resources:
             return self.taken < self._limit  # the usual case, without another call
-        return not self._queue and self._fits(work)
+        return not self._queue and self._fits(work) and self._locked.isdisjoint(work.resources)
+
+    def take(self, execution: Execution, work: Work) -> None:
+        """Give a call its place."""
+        self.taken += 1
+        execution.has_place = True
+        if work.is_alone:
+            self.alone = execution
+        if work.resources:
+            self._locked.update(work.resources)
+
+    def give_back(self, execution: Execution) -> None:
+        """Take a call's place back."""
+        execution.has_place = False
+        self.taken -= 1
 
     def wait(self, execution: Execution, work: Work) -> None:
         """Let a call wait for a place."""
-        execution.phase = Phase.QUEUED
-        execution.work = work
-        self._queue.append(execution)
+        if not execution.is_guided:
+            execution.phase = Phase.QUEUED
+            execution.work = work
+        self._queue.append((execution, work))
+
+    def withdraw(self, execution: Execution) -> None:
+        """A guided call waits for its turn no longer."""
+        self._queue = deque(entry for entry in self._queue if entry[0] is not execution)
 
     def next(self) -> tuple[Execution, Work] | None:
-        """Return the next call that may be launched, in order: one that must run alone holds back those behind it."""
-        while self._queue:
-            execution = self._queue[0]
-            work = execution.work
-            if execution.settlement is None and work is not None:
-                if not self._fits(work):
-                    return None
+        """Return the next call that may be launched, in order.
+
+        One that must run alone, or finds no place, holds back those behind it. One that waits for a resource holds back only those
+        that want it too.
+        """
+        queue = self._queue
+        while queue and queue[0][0].settlement is not None:
+            queue.popleft()
+        wanted: set[str] = set()
+        for index, entry in enumerate(queue):
+            execution, work = entry
+            if execution.settlement is not None:
+                continue
+            if not self._fits(work):
+                return None
+            if self._locked.isdisjoint(work.resources) and wanted.isdisjoint(work.resources):
+                del queue[index]  # of the first, nearly always
                 execution.work = None
-                self._queue.popleft()
-                return execution, work
-            self._queue.popleft()
+                return entry
+            if work.is_alone:
+                return None
+            wanted |= work.resources
         return None
 
     def clear(self) -> None:
@@ -57,6 +89,6 @@ class Places:
         self._queue.clear()
 
     def _fits(self, work: Work) -> bool:
-        if self.alone is not None and self.alone.settlement is None:
+        if self.alone is not None and self.alone.has_place:
             return False
         return self.taken == 0 if work.is_alone else self.taken < self._limit

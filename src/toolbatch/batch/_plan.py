@@ -1,50 +1,87 @@
-"""What a batch will run for a call: a function with checked arguments, or an answer instead (T3, T5)."""
+"""What a batch will run for a call: a function with checked arguments, its stages, or an answer instead (T3, T5)."""
 
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
 from toolbatch.core import CallProblem, ToolCall, ToolError
-from toolbatch.tools import Refused, Tool, prepare
+from toolbatch.output import READER_NAME
+from toolbatch.tools import Prepared, Refused, Tool, prepare, unchecked
 
 from ._drive import Work, kind_of
-from ._options import Tools
+from ._guide import Guided
+from ._options import BatchOptions
+from ._reading import reading_tool
 
-__all__ = ["plan_call", "plan_start"]
-
-_NO_APPROVER = "NOT EXECUTED: {} needs the approval of a person, and nobody can give it here. Go on without it."
+__all__ = ["plan_call", "plan_problem", "plan_start"]
 
 
-def plan_call(call: ToolCall, tools: Tools) -> Work | CallProblem:
-    """Find a call's tool by its name, and check its arguments. What needs an approval is denied: nobody can give it (T7).
+def plan_call(call: ToolCall, options: BatchOptions) -> Work | Guided | CallProblem:
+    """Find a call's tool by its name, and check its arguments.
 
     Raises:
         InvalidTypeError: What stands under that name is no function and no tool, or a tool that can't be run by anyone.
     """
+    tools = options.tools or {}
     found = tools.get(call.name)
+    if found is None and call.name == READER_NAME and options.budget is not None and options.budget.store is not None:
+        tools = {READER_NAME: reading_tool()}
+        found = tools[READER_NAME]
     if found is not None and not isinstance(found, Tool):
-        return Work(kind_of(found, has_arguments=True), found, (), dict(call.arguments))
+        work = Work(kind_of(found, has_arguments=True), found, (), dict(call.arguments))
+        return _unchecked(call, work) if options.is_guided else work
     prepared = prepare(call, tools)  # type: ignore[arg-type]  # what it finds there is a tool, or nothing
     if isinstance(prepared, Refused):
-        return prepared.problem
-    if prepared.needs_approval:
-        return CallProblem("denied", _NO_APPROVER.format(call.name))
+        return Guided(prepared, None) if options.is_guided else prepared.problem
     kind = kind_of(prepared.fn, has_arguments=True)
-    return Work(kind, prepared.fn, prepared.args, prepared.kwargs, None, prepared.tool, not prepared.is_parallel)
+    tool = prepared.tool
+    work = Work(kind, prepared.fn, prepared.args, prepared.kwargs, None, tool, not prepared.is_parallel)
+    needs_stages = prepared.needs_approval or prepared.resources or tool.max_output_tokens is not None
+    return _guided(prepared, work) if needs_stages or options.is_guided else work
 
 
-def plan_start(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Work | CallProblem:
+def plan_start(
+    call: ToolCall, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], options: BatchOptions
+) -> Work | Guided | CallProblem:
     """Say how what the host starts by itself is run. A tool's named arguments are checked; positional ones are the host's own.
+
+    The host's own start is its approval; its policies see the call all the same.
 
     Raises:
         InvalidTypeError: `fn` is no function, no tool and no awaitable, or a tool that can't be run by anyone.
     """
     if type(fn) is FunctionType or not isinstance(fn, Tool):
-        return Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs)
+        work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs)
+        return _unchecked(call, work) if options.is_guided else work
     fn.require_bound()
+    values = kwargs
     if not args:
         try:
-            args, kwargs = fn.bind(fn.validate(kwargs))
+            values = fn.validate(kwargs)
+            args, kwargs = fn.bind(values)
         except ToolError as error:
-            return CallProblem(error.code or "invalid_arguments", error.message)
-    return Work(kind_of(fn.fn, has_arguments=True), fn.fn, args, kwargs, None, fn)
+            problem = CallProblem(error.code or "invalid_arguments", error.message)
+            return Guided(Refused(call, fn, problem), None) if options.is_guided else problem
+    work = Work(kind_of(fn.fn, has_arguments=True), fn.fn, args, kwargs, None, fn)
+    if not options.is_guided and fn.max_output_tokens is None:
+        return work
+    return Guided(Prepared(call, fn, values, args, kwargs, is_parallel=True, needs_approval=False), work)
+
+
+def plan_problem(call: ToolCall, problem: CallProblem, options: BatchOptions) -> Guided | CallProblem:
+    """Say what becomes of a call that can't be run (P6): the host's policies see the attempt (T6)."""
+    if not options.is_guided:
+        return problem
+    found = (options.tools or {}).get(call.name)
+    return Guided(Refused(call, found if isinstance(found, Tool) else None, problem), None)
+
+
+def _unchecked(call: ToolCall, work: Work) -> Guided:
+    """A function or awaitable that the host made no tool of: its arguments are its own affair."""
+    tool = unchecked(call.name, work.fn)
+    prepared = Prepared(call, tool, work.kwargs, work.args, work.kwargs, is_parallel=True, needs_approval=False)
+    return Guided(prepared, work)
+
+
+def _guided(call: Prepared, work: Work) -> Guided:
+    return Guided(call, work._replace(resources=call.resources))

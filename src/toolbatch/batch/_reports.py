@@ -7,9 +7,11 @@ from toolbatch.core import Accepted, Rejected, ToolError
 from toolbatch.tools import AnyTool, render_result
 
 from ._accounts import publish_late
+from ._body import Body
 from ._execution import Execution
 from ._failures import Failure, discard, read_failure, throw
 from ._log import tell
+from ._placeholders import give_up
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -20,6 +22,9 @@ __all__ = ["raised", "returned"]
 def returned(engine: "Engine", execution: Execution, value: object) -> None:
     """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
     engine.end(execution)
+    if type(execution) is Body:
+        execution.returned(engine, value)
+        return
     try:
         content = value if execution.tool is None else _render(engine, execution, execution.tool, value)
         if type(engine.feed(execution, engine.closure.succeed, content)) is Rejected:
@@ -46,10 +51,14 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
     engine.entries.hear(execution, engine.loop.time())
     engine.end(execution)
+    if type(execution) is Body:
+        execution.raised(engine, error)
+        return
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
     if failure.is_cancellation and execution.stop_requested:
         # What it raised says nothing new, and its traceback would keep all of the batch alive in a circle.
         execution.acknowledged = True
+        give_up(engine, execution)
         publish_late(engine, execution)
         return
     execution.exception = error

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, final
+from typing import Unpack, final
 
-from toolbatch.core import BatchStateError, Encoder, InvalidInputError, Limits, encode
+from toolbatch.core import BatchStateError, Encoder, Limits, encode
 from toolbatch.observe import ToolCounters
 from toolbatch.ports import AuditSink, LateNote
 
@@ -13,7 +13,8 @@ from ._audit import AuditChannel
 from ._batch import ToolBatch
 from ._crew import Crew
 from ._host import Host
-from ._options import DEFAULT_TEARDOWN, BatchOptions, Tools, seconds
+from ._leaving import leave
+from ._options import BatchOptions, BatchSettings
 
 __all__ = ["ToolSession"]
 
@@ -46,18 +47,15 @@ class ToolSession:
     def __init__(
         self,
         *,
-        tools: Tools | None = None,
-        teardown_timeout: float = DEFAULT_TEARDOWN,
         audit_size: int = 1000,
         audit_sinks: Iterable[AuditSink] = (),
         keep_content: bool = False,
         limits: Limits | None = None,
         encode: Encoder = encode,
-        **batch_defaults: Any,
+        **batch_defaults: Unpack[BatchSettings],
     ) -> None:
-        self._teardown_timeout = seconds(teardown_timeout, "teardown_timeout")
-        self._defaults = {"tools": tools, **batch_defaults}
-        self._options({})
+        self._defaults = batch_defaults
+        self._teardown_timeout = BatchOptions.read(batch_defaults).teardown_timeout
         self._host = Host(
             limits=limits, encode=encode, audit_size=audit_size, audit_sinks=audit_sinks, keep_content=keep_content
         )
@@ -85,7 +83,8 @@ class ToolSession:
         current = self._host.current
         if current is not None and current.result is None:
             current.close("cancelled", "request_aborted", "The session ended before this tool call completed.", None)
-            current.leave()
+            leave(current)
+        crew.stop_all()
         try:
             if not isinstance(error, GeneratorExit):
                 await crew.wait(self._teardown_timeout)
@@ -94,7 +93,7 @@ class ToolSession:
             crew.let_go()
             self._host.audit.close()
 
-    def batch(self, calls: Iterable[object], **options: Any) -> ToolBatch:
+    def batch(self, calls: Iterable[object], **options: Unpack[BatchSettings]) -> ToolBatch:
         """Return the next generation's batch, to be entered with `async with`. Entering it supersedes an open one.
 
         Args:
@@ -108,7 +107,7 @@ class ToolSession:
         """
         if self._entered().closed:
             raise BatchStateError("this ToolSession was left; make a new one for each agent run")
-        return ToolBatch.in_session(self._host, calls, self._options(options))
+        return ToolBatch.in_session(self._host, calls, BatchOptions.read({**self._defaults, **options}))
 
     @property
     def audit(self) -> AuditChannel:
@@ -135,15 +134,6 @@ class ToolSession:
             InvalidInputError: The session does not keep content.
         """
         return self._host.late_notes()
-
-    def _options(self, options: Mapping[str, Any]) -> BatchOptions:
-        merged = {**self._defaults, **options}
-        unknown = sorted(merged.keys() - BatchOptions.names())
-        if unknown:
-            raise InvalidInputError(
-                f"a batch has no option {unknown[0]!r}; it has {', '.join(sorted(BatchOptions.names()))}"
-            )
-        return BatchOptions.read(**merged)
 
     def _entered(self) -> Crew:
         if self._host.crew is None:

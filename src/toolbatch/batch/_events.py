@@ -1,0 +1,103 @@
+"""A batch's events, as a stream for user interfaces."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from toolbatch.core import InvalidInputError, InvalidTypeError, preview
+from toolbatch.ports import BatchClosed, BatchEvent, CallProgress, CallStarted
+
+from ._execution import Execution
+
+__all__ = ["EventStream", "Listener", "Listeners"]
+
+Listener = Callable[[BatchEvent], object]
+"""Is told of one event, and must not raise."""
+
+
+class Listeners(list[Listener]):
+    """Who is told of a batch's events, in order."""
+
+    __slots__ = ()
+
+    def tell(self, event: BatchEvent) -> None:
+        """Tell all of them of an event."""
+        for listener in self:
+            listener(event)
+
+    def started(self, execution: Execution) -> None:
+        """Tell them that a tool's code was entered."""
+        if execution.started_at is not None:
+            self.tell(CallStarted(**_identity(execution)))
+
+    def progress(self, execution: Execution, content: str) -> None:
+        """Tell them what a running tool has so far."""
+        self.tell(CallProgress(**_identity(execution), content=content))
+
+
+def _identity(execution: Execution) -> dict[str, Any]:
+    call = execution.call
+    generation = execution.engine.generation
+    return {"call_id": call.id, "tool_name": call.name, "generation": generation, "execution_id": execution.id}
+
+
+class EventStream:
+    """The events of one batch from the moment it was asked for, to be read by one reader: `async for event in stream`.
+
+    It never holds up the batch. A reader that is too slow loses the oldest progress reports, which are counted, and nothing
+    else. It ends with `BatchClosed`.
+
+    Args:
+        size: How many progress reports it holds.
+
+    Attributes:
+        dropped: How many progress reports were lost.
+    """
+
+    def __init__(self, size: int = 1000) -> None:
+        if type(size) is not int:
+            raise InvalidTypeError(f"size must be a positive int, not {preview(size)}")
+        if size < 1:
+            raise InvalidInputError(f"size must be at least 1, not {size}")
+        self._size = size
+        self._events: deque[BatchEvent] = deque()
+        self._reports = 0  # invariant: how many of them are progress
+        self._ended = False
+        self._reader: asyncio.Future[None] | None = None
+        self.dropped = 0
+
+    def put(self, event: BatchEvent) -> None:
+        """Add an event. Never waits and never raises."""
+        if isinstance(event, CallProgress):
+            if self._reports == self._size:
+                oldest = next(index for index, kept in enumerate(self._events) if isinstance(kept, CallProgress))
+                del self._events[oldest]
+                self.dropped += 1
+                self._reports -= 1
+            self._reports += 1
+        self._events.append(event)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def __aiter__(self) -> "EventStream":
+        return self
+
+    async def __anext__(self) -> BatchEvent:
+        """Return the next event, waiting for it.
+
+        Raises:
+            StopAsyncIteration: The batch is closed, and everything was read.
+        """
+        while not self._events:
+            if self._ended:
+                raise StopAsyncIteration
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        event = self._events.popleft()
+        self._reports -= isinstance(event, CallProgress)
+        self._ended = self._ended or isinstance(event, BatchClosed)
+        return event

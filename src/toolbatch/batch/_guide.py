@@ -1,0 +1,205 @@
+"""Taking one call through its stages inside a batch: policies, approval, its turn, the tool, policies again, the budget (T3).
+
+A call without policies, approval, locks or budget never comes here: `_drive.py` runs it alone. Here the call has a task of its
+own, which awaits the host's policies; each run of its tool is a `Body` beside it, with the tool's time bound, which is innermost
+(T6). The outcome is still decided in one place, `Engine.feed`.
+"""
+
+from asyncio import CancelledError
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolbatch.core import Part, ToolError
+from toolbatch.output import OutputBudget
+from toolbatch.ports import Abort, ApprovalBroker, ApprovalDecision, ApprovalRequest
+from toolbatch.tools import (
+    NOT_EXECUTED,
+    AnyTool,
+    Prepared,
+    Refused,
+    ToolFailure,
+    ToolResult,
+    ToolSuccess,
+    ToolTimeoutError,
+    authorize,
+    dispatch,
+    finalize,
+    render_result,
+)
+
+from ._body import Body
+from ._execution import NEVER, Execution
+from ._failures import read_failure
+from ._launching import give_place, run, take_place
+from ._reports import raised, returned
+
+if TYPE_CHECKING:
+    from ._drive import Work
+    from ._engine import Engine
+
+__all__ = ["Guided", "guide"]
+
+_NO_BUDGET = OutputBudget(None)
+"""For tools that have a budget of their own, in batches that have none."""
+
+
+class Guided(NamedTuple):
+    """A call that goes through stages.
+
+    Attributes:
+        call: What `prepare` found.
+        work: How its tool is run, once; `None` for a refused call.
+    """
+
+    call: Prepared | Refused
+    work: "Work | None"
+
+    @property
+    def tool(self) -> AnyTool | None:
+        """Its tool, where there is one of its name."""
+        return self.call.tool
+
+
+async def guide(engine: "Engine", execution: Execution, guided: Guided) -> None:
+    """Take one call through its stages, and settle it. It raises nothing."""
+    if not engine.enter(execution):
+        return
+    try:
+        conclude = await _through(engine, execution, guided)
+    except GeneratorExit:
+        raise  # thrown in from outside, where a loop is torn down
+    except BaseException as error:  # noqa: BLE001  whatever the host's policies raise is the call's outcome (B4)
+        raised(engine, execution, error)
+    else:
+        conclude()
+
+
+async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Callable[[], object]:
+    """Return what settles the call."""
+    options = engine.options
+    broker = None if options.approvals is None else _Parking(engine, execution, options.approvals)
+    request = partial(_request, engine, execution, guided.call)
+    admitted = await authorize(guided.call, options.hooks, request=request, approvals=broker)
+    if isinstance(admitted, Abort):
+        return partial(_abort, engine, execution, admitted)
+    if isinstance(admitted, Refused) or guided.work is None:
+        problem = admitted.problem if isinstance(admitted, Refused) else guided.call.problem  # type: ignore[union-attr]
+        execution.is_denied = admitted is not guided.call
+        return partial(_answer, engine, execution, problem.code, problem.message)
+    result = await _run(engine, execution, admitted, guided.work)
+    final, is_original = await finalize(admitted, result, options.hooks)
+    if not is_original:
+        execution.forget()
+    if isinstance(final, ToolSuccess):
+        execution.meta = final.meta
+        return partial(returned, engine, execution, await _shortened(engine, execution, admitted.tool, final.content))
+    return partial(_fail, engine, execution, final, result)
+
+
+async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Work") -> ToolResult:
+    """Run the tool inside of what stands around it, when it is its turn, and make its end ready for the policies."""
+    await take_place(engine, execution, work)
+    try:
+        value = await dispatch(call, partial(_run_once, engine, execution, work), engine.options.hooks)
+    except Exception as error:  # noqa: BLE001  a failure is an answer, for the policies first
+        return _failure(engine, error)
+    finally:
+        give_place(engine, execution, work)
+    try:
+        rendered = render_result(call.tool, value, encode=engine.host.encode)
+    except ToolError as error:
+        return _failure(engine, error)
+    return ToolSuccess(value, rendered.content, rendered.meta)
+
+
+async def _shortened(
+    engine: "Engine", execution: Execution, tool: AnyTool, content: str | tuple[Part, ...]
+) -> str | tuple[Part, ...]:
+    """Return what the model is shown of a result (G1)."""
+    budget = engine.options.budget or _NO_BUDGET
+    if tool.budget_exempt or budget.is_within(content, max_tokens=tool.max_output_tokens):
+        return content
+    left = engine.deadline - engine.loop.time()
+    return await budget.fit(
+        content,
+        tool_name=tool.name,
+        call_id=execution.call.id,
+        max_tokens=tool.max_output_tokens,
+        within=None if left == NEVER else max(0.0, left),
+    )
+
+
+def _failure(engine: "Engine", error: Exception) -> ToolFailure:
+    failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
+    if failure.is_cancellation or failure.passes_through is not None:
+        raise error
+    return ToolFailure(failure.code or "tool_error", failure.message, error)
+
+
+async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any:
+    body = Body(execution, engine.loop.create_future())
+    execution.body = body
+    body.timeout = execution.timeout
+    run(engine, body, work)
+    try:
+        succeeded, value = await body.report
+    except CancelledError:  # the call is over, or what stands around the tool waits no longer
+        body.leave(engine, "cancelled", "Tool call was cancelled.")
+        raise
+    if succeeded:
+        return value
+    raise value
+
+
+def _answer(engine: "Engine", execution: Execution, code: str, message: str) -> None:
+    engine.end(execution)
+    engine.answer(execution, code, message)
+
+
+def _abort(engine: "Engine", execution: Execution, abort: Abort) -> None:
+    reason = abort.reason or f"the approval of {execution.call.name} was answered with the end of the turn"
+    execution.is_denied = True
+    _answer(engine, execution, "aborted_before_dispatch", f"{NOT_EXECUTED}: the turn was ended before it could run.")
+    engine.end_turn(ToolError.fatal(reason, "aborted"))
+
+
+def _fail(engine: "Engine", execution: Execution, final: ToolFailure, result: ToolResult) -> None:
+    """Settle a call that failed: as its tool's own error, or as what the policies have made of it."""
+    fatal = result.error if isinstance(result, ToolFailure) and getattr(result.error, "is_fatal", False) else None
+    if final is result and isinstance(final.error, ToolTimeoutError):
+        engine.end(execution)
+        engine.close_call(execution, "timeout", final.message)
+    elif final is result:
+        raised(engine, execution, final.error)
+    else:
+        raised(engine, execution, ToolError(final.message, final.code, is_fatal=fatal is not None))
+
+
+class _Parking:
+    """A broker that notes which call waits for it: closing the batch then says that it was not executed (T7)."""
+
+    def __init__(self, engine: "Engine", execution: Execution, broker: ApprovalBroker) -> None:
+        self._engine = engine
+        self._execution = execution
+        self._broker = broker
+
+    async def decide(self, request: ApprovalRequest, /) -> ApprovalDecision:
+        """Wait for the decision."""
+        self._engine.park(self._execution, request)
+        try:
+            return await self._broker.decide(request)
+        finally:
+            self._engine.unpark(self._execution)
+
+
+def _request(engine: "Engine", execution: Execution, call: Prepared | Refused, reason: str | None) -> ApprovalRequest:
+    return ApprovalRequest(
+        execution_id=execution.id,
+        call_id=execution.call.id,
+        tool_name=execution.call.name,
+        arguments=dict(call.arguments) if isinstance(call, Prepared) else {},
+        reason=reason,
+        generation=engine.generation,
+        run_id=engine.run_id,
+    )

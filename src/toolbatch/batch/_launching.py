@@ -1,0 +1,73 @@
+"""Running the code of a call: its turn among the others, its task or thread, its own time bound (B13, T8)."""
+
+from typing import TYPE_CHECKING
+
+from ._drive import Kind, Work, drive, thread_job
+from ._execution import Execution
+from ._reports import raised
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["advance", "give_place", "launch", "run", "take_place"]
+
+
+def launch(engine: "Engine", execution: Execution, work: Work) -> None:
+    """Give a call its place, and run its code; or tell its guide that it is its turn."""
+    engine.places.take(execution, work)
+    if work.kind is Kind.TURN:
+        work.fn.set_result(None)
+    else:
+        run(engine, execution, work)
+
+
+def advance(engine: "Engine") -> None:
+    """Let those run whose turn has come."""
+    while engine.result is None and (ready := engine.places.next()) is not None:
+        launch(engine, *ready)
+
+
+def run(engine: "Engine", execution: Execution, work: Work) -> None:
+    """Run a call's code now."""
+    execution.deadline = engine.deadline
+    if work.kind is Kind.THREAD:
+        engine.entries.expect(execution)
+        try:
+            if engine.crew.launch_thread(execution, thread_job(engine, execution, work)):
+                engine.arm(execution)  # else when a thread is free (B13)
+        except RuntimeError as error:  # the system has no thread left
+            engine.entries.forget(execution)
+            engine.loop.call_soon(raised, engine, execution, error)
+        return
+    engine.arm(execution)
+    if work.kind is Kind.AWAITABLE:
+        execution.work = work  # so that what is never awaited can be closed
+    engine.crew.launch(execution, drive(engine, execution, work), work.context)
+
+
+async def take_place(engine: "Engine", execution: Execution, work: Work) -> None:
+    """Wait for the turn of a guided call."""
+    if engine.places.is_free(work):
+        engine.places.take(execution, work)
+        return
+    turn = engine.loop.create_future()
+    engine.places.wait(execution, work._replace(kind=Kind.TURN, fn=turn))
+    engine.is_watchful = True
+    advance(engine)  # it may wait for nothing that those in front of it wait for
+    try:
+        await turn
+    except BaseException:
+        if turn.done() and not turn.cancelled():
+            give_place(engine, execution, work)
+        else:
+            engine.places.withdraw(execution)
+        raise
+
+
+def give_place(engine: "Engine", execution: Execution, work: Work) -> None:
+    """A guided call's turn is over. What it has locked stays so while its code goes on, within a bound (T8)."""
+    if execution.has_place:
+        engine.places.give_back(execution)
+    if work.resources:
+        engine.host.unlock(work.resources, execution.body, engine.options.teardown_timeout)
+    advance(engine)

@@ -1,0 +1,44 @@
+"""Starting a call: what its time bound is, and whether its code runs at once, waits, or goes through stages first."""
+
+import asyncio
+from contextvars import copy_context
+from typing import TYPE_CHECKING
+
+from toolbatch.core import CallProblem
+
+from ._drive import Kind, Work
+from ._execution import Execution
+from ._guide import Guided, guide
+from ._launching import launch
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["start"]
+
+
+def start(engine: "Engine", execution: Execution, work: Work | Guided | CallProblem, bound: float | None) -> None:
+    """Run a call's code now, or as soon as there is a place (B13, T8); or answer it, where it can't be run.
+
+    Its own bound counts from its launch: the given one, else its tool's, else that of the batch's calls.
+    """
+    if isinstance(work, CallProblem):
+        engine.answer(execution, work.code, work.message)
+        return
+    tool = execution.tool = work.tool
+    if bound is None:
+        bound = engine.options.call_timeout if tool is None or tool.timeout is None else tool.timeout
+    execution.timeout = bound
+    engine.started += 1
+    if isinstance(work, Guided):
+        execution.is_guided = True
+        execution.deadline = engine.deadline
+        engine.crew.launch(execution, guide(engine, execution, work))
+        return
+    if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
+        execution.started_at = engine.loop.time()  # it may be running already (B5)
+    if engine.places.is_free(work):
+        launch(engine, execution, work)
+    else:
+        engine.places.wait(execution, work._replace(context=copy_context()))
+        engine.is_watchful = True
