@@ -113,7 +113,8 @@ async def openai_agents(calls: Sequence[ToolCall]) -> Execute:
             context_wrapper=RunContextWrapper(context=None),
             config=RunConfig(tracing_disabled=True),
         )
-        return [(result.run_item.raw_item["call_id"], result.output) for result in results]
+        done: list[Any] = list(results)
+        return [(result.run_item.raw_item["call_id"], result.output) for result in done]
 
     return execute
 
