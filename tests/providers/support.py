@@ -130,9 +130,19 @@ def exhaust(value: Any) -> Any:
 def _chat_refused(messages: list[Any]) -> object:
     custom = any(call.get("type") == "custom" for entry in messages for call in entry.get("tool_calls", ()))
     if not custom and not any("function_call" in entry for entry in messages):  # neither is in Mistral's model
-        request: Any = ChatCompletionRequest.from_openai(messages=copy.deepcopy(messages), model="m")
+        request: Any = ChatCompletionRequest.from_openai(messages=_without_files(messages), model="m")
         get_validator(TokenizerVersion("v13"), ValidationMode.serving).validate_request(request)
     return check_chat(messages) or _strangers(messages, "openai")
+
+
+def _without_files(messages: list[Any]) -> list[Any]:
+    """A copy with text in the place of files, which Mistral's model does not know; it judges the pairing."""
+    copies = copy.deepcopy(messages)
+    for entry in copies:
+        if isinstance(entry.get("content"), list):
+            text = {"type": "text", "text": "a file"}
+            entry["content"] = [text if part["type"] == "file" else part for part in entry["content"]]
+    return copies
 
 
 def _strangers(messages: list[Any], provider: str) -> object:

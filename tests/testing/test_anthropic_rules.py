@@ -13,6 +13,28 @@ MCP: Json = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "f", "server_na
 MCP_RESULT: Json = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}
 THOUGHT: Json = {"type": "thinking", "thinking": "hm", "signature": "sig"}
 IMAGE: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+PDF: Json = {"type": "base64", "media_type": "application/pdf", "data": "AA=="}
+NOTE: Json = {"type": "text", "media_type": "text/plain", "data": "a"}
+DOCUMENTS: list[Json] = [
+    {"type": "document", "source": PDF, "title": "a", "context": "b", "citations": {"enabled": True}},
+    {"type": "document", "source": NOTE},
+    {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+    {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
+    {"type": "document", "source": {"type": "content", "content": "a"}},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+]
+IN_RESULT = "messages.2.content.0.tool_result.content.0"
+
+
+def holding(block: Json) -> list[Json]:
+    """A turn whose one result holds this block."""
+    return [USER, uses("a"), user(result("a", content=[block]))]
+
+
+def image(**source: object) -> Json:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA==", **source}}
+
+
 CODE = {"type": "code_execution_20250825", "tool_id": "srvtoolu_2"}
 PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
 
@@ -42,6 +64,15 @@ VALID: dict[str, list[Json]] = {
     "a result without content": [USER, uses("a"), user(result("a"))],
     "an empty result": [USER, uses("a"), user(result("a", content=""))],
     "a result in blocks": [USER, uses("a"), user(result("a", content=[text("ok"), IMAGE]))],
+    "a result of documents": [USER, uses("a"), user(result("a", content=DOCUMENTS))],
+    "documents of the user's": [user(*DOCUMENTS)],
+    "the largest image": holding(image(data="A" * 5_242_880)),
+    "waiting code with text blocks": [USER, uses("a", caller=CODE), user(result("a", content=[text("ok")]))],
+    "an image beside waiting code's text": [
+        USER,
+        assistant(use("a", caller=CODE), use("b")),
+        user(result("a", content="ok"), result("b", content=[IMAGE])),
+    ],
     "an error": [USER, uses("a"), user(result("a", content="no", is_error=True))],
     "an error in text blocks": [USER, uses("a"), user(result("a", content=[text("no")], is_error=True))],
     "thinking before and between calls": [
@@ -233,6 +264,67 @@ BROKEN: dict[str, tuple[object, Rule, str]] = {
         [USER, uses("a"), user(result("a", content=[text("no"), IMAGE], is_error=True))],
         "bad_content",
         "messages.2.content.0.tool_result: all content must be type `text` if `is_error` is true",
+    ),
+    "an image of another type": (
+        holding(image(media_type="image/jpg")),
+        "bad_content",
+        (
+            f"{IN_RESULT}.image.source.base64.media_type: "
+            "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
+        ),
+    ),
+    "an image that is too large": (
+        holding(image(data="AAAA" * 1_524_070)),
+        "bad_content",
+        f"{IN_RESULT}.image.source.base64: image exceeds 5 MB maximum: 6096280 bytes > 5242880 bytes",
+    ),
+    "an image of no base64": (holding(image(data="%")), "bad_content", f"{IN_RESULT}.image.source.base64.data"),
+    "an image of nothing": (holding(image(data="")), "bad_content", f"{IN_RESULT}.image.source.base64.data"),
+    "an image of bytes in no text": (holding(image(data=[1])), "bad_content", f"{IN_RESULT}.image.source.base64.data"),
+    "an image without a source": (
+        holding({"type": "image"}),
+        "bad_content",
+        f"{IN_RESULT}.image.source: Field required",
+    ),
+    "an image of text": (
+        holding({"type": "image", "source": NOTE}),
+        "bad_content",
+        f"{IN_RESULT}.image.source: Input tag",
+    ),
+    "an image with a title": (
+        holding({**IMAGE, "title": "a"}),
+        "bad_content",
+        f"{IN_RESULT}.image.title: Extra inputs are not permitted",
+    ),
+    "an image without its type": (
+        holding({"type": "image", "source": {"type": "base64", "data": "AA=="}}),
+        "bad_content",
+        f"{IN_RESULT}.image.source.base64.media_type: Field required",
+    ),
+    "a document of another type": (
+        holding({"type": "document", "source": {**PDF, "media_type": "text/csv"}}),
+        "bad_content",
+        f"{IN_RESULT}.document.source.base64.media_type: Input should be 'application/pdf'",
+    ),
+    "a text document of another type": (
+        holding({"type": "document", "source": {**NOTE, "media_type": "text/csv"}}),
+        "bad_content",
+        f"{IN_RESULT}.document.source.text.media_type: Input should be 'text/plain'",
+    ),
+    "an empty text document": (
+        holding({"type": "document", "source": {**NOTE, "data": " "}}),
+        "bad_content",
+        f"{IN_RESULT}.document.source.text.data",
+    ),
+    "a user's image of another type": (
+        [user(image(media_type="image/tiff"))],
+        "bad_content",
+        "messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg'",
+    ),
+    "an image for waiting code": (
+        [USER, uses("a", caller=CODE), user(result("a", content=[text("ok"), IMAGE]))],
+        "bad_content",
+        "messages.2.content.0.tool_result: all content must be type `text`",
     ),
     "a result of no blocks": ([USER, uses("a"), user(result("a", content=[]))], "bad_content", "tool_result.content"),
     "a result of null": ([USER, uses("a"), user(result("a", content=None))], "bad_content", "tool_result.content"),

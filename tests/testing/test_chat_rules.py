@@ -1,5 +1,7 @@
 """Chat Completions: what is refused, in which words, and what is not."""
 
+from typing import Any
+
 import pytest
 
 from tests.testing.transcripts import USER, Json, chat_call, chat_result
@@ -7,6 +9,27 @@ from toolbatch.testing import Rejection, Rule, check_chat
 from toolbatch.testing._chat import check_chat_body
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+PDF = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}}
+UNSUPPORTED = (
+    "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+    "['png', 'jpeg', 'gif', 'webp']."
+)
+NOT_A_PDF = (
+    "Invalid file data: 'messages[0].content[0].file.file_data'. Expected a base64-encoded data URL with an application/pdf "
+    "MIME type (e.g. 'data:application/pdf;base64,SGVsbG8sIFdvcmxkIQ=='), but got "
+)
+
+
+def shown(**image_url: object) -> Any:
+    """A message of the user's with this image."""
+    return [{"role": "user", "content": [{"type": "image_url", "image_url": image_url}]}]
+
+
+def given(**file: object) -> Any:
+    """A message of the user's with this file."""
+    return [{"role": "user", "content": [{"type": "file", "file": file}]}]
+
+
 UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
     "The following tool_call_ids did not have response messages: "
@@ -47,6 +70,9 @@ VALID: dict[str, list[Json]] = {
         chat_result("a"),
     ],
     "an image from the user": [{"role": "user", "content": [IMAGE]}],
+    "an image behind an address": shown(url="https://example.org/a", detail="low"),
+    "a file from the user": [{"role": "user", "content": [PDF]}],
+    "a file that was uploaded": given(file_id="file_1"),
     "a refusal played back": [USER, {"role": "assistant", "content": None, "refusal": "No."}],
     "the deprecated pair": [
         USER,
@@ -276,6 +302,57 @@ BROKEN: dict[str, tuple[list[object], Rule, str | None, str]] = {
             "Invalid 'messages[2]'. Image URLs are only allowed for messages with role 'user', "
             "but this message with role 'tool' contains an image URL."
         ),
+    ),
+    "an image of another type": (shown(url="data:image/tiff;base64,AA=="), "bad_content", None, UNSUPPORTED),
+    "an image of no base64": (shown(url="data:image/png;base64,%"), "bad_content", None, UNSUPPORTED),
+    "an image of nothing": (shown(url="data:image/png;base64,"), "bad_content", None, UNSUPPORTED),
+    "an image without a place": (
+        shown(),
+        "bad_content",
+        "messages[0].content[0].image_url.url",
+        "Missing required parameter: 'messages[0].content[0].image_url.url'.",
+    ),
+    "an image that is a text": (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": "https://example.org/a"}]}],
+        "bad_content",
+        "messages[0].content[0].image_url",
+        "Invalid type for 'messages[0].content[0].image_url': expected an object, but got a string instead.",
+    ),
+    "an image part of nothing": (
+        [{"role": "user", "content": [{"type": "image_url"}]}],
+        "bad_content",
+        "messages[0].content[0].image_url",
+        "Missing required parameter: 'messages[0].content[0].image_url'.",
+    ),
+    "a file in a result": (
+        [USER, chat_call("a"), chat_result("a", [PDF])],
+        "bad_content",
+        "messages[2].content[0].type",
+        "Invalid value: 'file'. Supported values are: 'text'.",
+    ),
+    "a file of another type": (
+        given(filename="a.md", file_data="data:text/markdown;base64,AA=="),
+        "bad_content",
+        "messages[0].content[0].file.file_data",
+        f"{NOT_A_PDF}unsupported MIME type 'text/markdown'.",
+    ),
+    "a file of bare base64": (
+        given(filename="a.pdf", file_data="AA=="),
+        "bad_content",
+        "messages[0].content[0].file.file_data",
+        f"{NOT_A_PDF}an invalid base64-encoded value.",
+    ),
+    "a file without a name": (
+        given(file_data="data:application/pdf;base64,AA=="),
+        "bad_content",
+        "messages[0].content[0].file.filename",
+        "Missing required parameter: 'messages[0].content[0].file.filename'.",
+    ),
+    "a file of nothing": (
+        given(),
+        "bad_content",
+        "messages[0].content[0].file.file_id",
+        "Missing required parameter: 'messages[0].content[0].file.file_id'.",
     ),
     "a Responses part in a result": (
         [USER, chat_call("a"), chat_result("a", [{"type": "input_text", "text": "ok"}])],

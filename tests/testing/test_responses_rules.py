@@ -14,8 +14,18 @@ CUSTOM_OUTPUT: Json = {"type": "custom_tool_call_output", "call_id": "a", "outpu
 PARTS = [
     {"type": "input_text", "text": "ok"},
     {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
+    {"type": "input_image", "file_id": "file_1"},
+    {"type": "input_image", "image_url": "https://example.org/a", "detail": "low"},
     {"type": "input_file", "file_id": "file_1"},
+    {"type": "input_file", "file_url": "https://example.org/a.csv"},
+    {"type": "input_file", "filename": "a.csv", "file_data": "data:text/csv;base64,AA=="},
 ]
+
+
+def turn_with(**part: object) -> list[Json]:
+    """A call whose output is this one part."""
+    return [call_item("a"), output_item("a", [part])]
+
 
 VALID: dict[str, object] = {
     "a question": "Hi.",
@@ -255,6 +265,51 @@ BROKEN: dict[str, tuple[object, Rule, str, str]] = {
         "bad_content",
         "input[1].output[0].image_url",
         "Missing required parameter: 'input[1].output[0].image_url'.",
+    ),
+    "an image of another type": (
+        turn_with(type="input_image", image_url="data:application/pdf;base64,AA=="),
+        "bad_content",
+        "input[1].output[0].image_url",
+        (
+            "Invalid 'input[1].output[0].image_url'. Expected a base64-encoded data URL with an image MIME type "
+            "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got unsupported MIME type 'application/pdf'."
+        ),
+    ),
+    "an image of no base64": (
+        turn_with(type="input_image", image_url="data:image/png;base64,%"),
+        "bad_content",
+        "input[1].output[0].image_url",
+        "but got an invalid base64-encoded value.",
+    ),
+    "a file of bare base64": (
+        turn_with(type="input_file", filename="a.pdf", file_data="AA=="),
+        "bad_content",
+        "input[1].output[0].file_data",
+        "Invalid 'input[1].output[0].file_data'.",
+    ),
+    "a file that is a film": (
+        turn_with(type="input_file", filename="a.mp4", file_data="data:video/mp4;base64,AA=="),
+        "bad_content",
+        "input[1].output[0].file_data",
+        "Invalid 'input[1].output[0].file_data'.",
+    ),
+    "a file without a name": (
+        turn_with(type="input_file", file_data="data:text/csv;base64,AA=="),
+        "bad_content",
+        "input[1].output[0].filename",
+        "Missing required parameter: 'input[1].output[0].filename'.",
+    ),
+    "a file of nothing": (
+        turn_with(type="input_file"),
+        "bad_content",
+        "input[1].output[0].file_id",
+        "Missing required parameter: 'input[1].output[0].file_id'.",
+    ),
+    "a file behind a number": (
+        turn_with(type="input_file", file_url=7),
+        "bad_content",
+        "input[1].output[0].file_url",
+        "Invalid type for 'input[1].output[0].file_url': expected a string, but got an integer instead.",
     ),
     "an assistant's message in input parts": (
         [{"role": "assistant", "content": [{"type": "input_text", "text": "ok"}]}],

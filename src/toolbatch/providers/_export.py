@@ -8,6 +8,7 @@ from toolbatch.core import (
     Closed,
     InvalidInputError,
     InvalidTypeError,
+    Part,
     Settlement,
     Snapshot,
     ToolCall,
@@ -28,12 +29,14 @@ class Answer(NamedTuple):
         call: The call.
         text: The success's content, or the failure as JSON (P4).
         failed: Whether it is a failure: an error or a cancellation.
+        parts: What a rich success is made of, for `place` in `_content.py`; `None` for all else (P5).
         ran: Whether its tool was entered, as far as the core was told. A success has run.
     """
 
     call: ToolCall
     text: str
     failed: bool
+    parts: tuple[Part, ...] | None
     ran: bool
 
 
@@ -53,20 +56,28 @@ def failure_text(settlement: Settlement) -> str:
     return f'{{"error":{{{",".join(members)}}}}}'
 
 
-def exported(snapshot: Snapshot) -> list[tuple[ToolCall, str, bool]]:
-    """Return each call with its text for the model and whether it failed, in the order of announcement (C16).
+def exported(snapshot: Snapshot) -> list[tuple[ToolCall, str, bool, tuple[Part, ...] | None]]:
+    """Return each call with its text, whether it failed, and its parts, in the order of announcement (C16).
+
+    Parts are there of a rich success only, else `None`. Its text says all of them in words, without the contents of files:
+    a lane that can send some asks `place` of `_content.py` (P5).
 
     Raises:
         InvalidTypeError: It is not a snapshot made here (C15).
         InvalidInputError: It is open: some calls have no outcome yet.
     """
-    pairs = require_closed(snapshot).settled()
+    rows: list[tuple[ToolCall, str, bool, tuple[Part, ...] | None]] = []
     # A close gives its pending calls one shared settlement, and encoding costs far more than all else here.
-    failures = {id(end): end for _, end in pairs if end.content is None}
-    texts = {key: failure_text(end) for key, end in failures.items()}
-    return [
-        (call, texts[id(end)], True) if end.content is None else (call, end.content, False) for call, end in pairs
-    ]
+    texts: dict[int, str] = {}
+    for call, end in require_closed(snapshot).settled():
+        content = end.content
+        if content is not None:
+            rows.append((call, content, False, end.parts))
+            continue
+        if id(end) not in texts:
+            texts[id(end)] = failure_text(end)
+        rows.append((call, texts[id(end)], True, None))
+    return rows
 
 
 def answers(calls: Sequence[ToolCall], snapshot: Snapshot | None) -> list[Answer]:
@@ -88,7 +99,7 @@ def answers(calls: Sequence[ToolCall], snapshot: Snapshot | None) -> list[Answer
                 "calls, and leave it, first"
             )
         return []
-    texts = {call.id: (text, failed) for call, text, failed in exported(snapshot)}
+    ends = {row[0].id: row[1:] for row in exported(snapshot)}
     rows: dict[str, CallSnapshot] = {row.id: row for row in snapshot.calls}
     announced = {call.id: call.name for call in calls}
     if announced != {row.id: row.name for row in rows.values()}:
@@ -96,7 +107,7 @@ def answers(calls: Sequence[ToolCall], snapshot: Snapshot | None) -> list[Answer
             f"the snapshot is of another response: it answers {_listed(rows.values())}, "
             f"the response announces {_listed(calls)}; the calls must come from this lane's calls(response)"
         )
-    return [Answer(call, *texts[call.id], _surely_ran(rows[call.id])) for call in calls]
+    return [Answer(call, *ends[call.id], _surely_ran(rows[call.id])) for call in calls]
 
 
 def _surely_ran(row: CallSnapshot) -> bool:

@@ -8,9 +8,10 @@ from typing import Final
 
 from toolbatch.core import encode
 
-__all__ = ["IdRule", "assign", "mint"]
+__all__ = ["IdRule", "assign", "mint", "unused"]
 
 _MAX_BYTES: Final = 512  # what the core takes by default (`Limits.max_id_bytes`)
+_LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _UNSET: Final = "null"  # the Mistral SDK's default for an id that it did not get, sent on as text by gateways
 
 
@@ -21,10 +22,12 @@ class IdRule:
     Attributes:
         max_chars: The longest id; `None` where the provider names no bound.
         alphabet: What the whole id must match; `None` where any text will do.
+        exact_chars: The one length that ids must have, of ASCII letters and digits alone; `None` where there is no such rule.
     """
 
     max_chars: int | None = None
     alphabet: re.Pattern[str] | None = None
+    exact_chars: int | None = None
 
     def usable(self, wire_id: object) -> bool:
         """Whether the provider's id can stay as it is."""
@@ -34,14 +37,18 @@ class IdRule:
             return False
         if self.alphabet is not None and self.alphabet.fullmatch(wire_id) is None:
             return False
+        if self.exact_chars is not None:
+            return len(wire_id) == self.exact_chars and wire_id.isascii() and wire_id.isalnum()
         try:
             return len(wire_id.encode()) <= _MAX_BYTES
         except UnicodeEncodeError:  # a lone surrogate is not text
             return False
 
 
-def mint(seed: Sequence[object], taken: Collection[str]) -> str:
-    """Return an id of ours that every lane accepts and that is not `taken`: the same for the same `seed` (P6).
+def mint(seed: Sequence[object], taken: Collection[str], exact_chars: int | None = None) -> str:
+    """Return an id of ours that is not `taken`: the same for the same `seed` (P6).
+
+    Every lane accepts it, but for one that wants `exact_chars`, for which it has that many letters and digits.
 
     It is a digest and not a counter or random, so that a response read again after a crash gives the same ids, and two
     turns that both lack ids give different ones.
@@ -49,10 +56,18 @@ def mint(seed: Sequence[object], taken: Collection[str]) -> str:
     salt = 0
     while True:
         digest = hashlib.sha256(encode([salt, *map(repr, seed)]).encode()).hexdigest()
-        minted = f"call_{digest[:32]}"
+        minted = f"call_{digest[:32]}" if exact_chars is None else _alphanumeric(digest, exact_chars)
         if minted not in taken:
             return minted
         salt += 1
+
+
+def _alphanumeric(digest: str, chars: int) -> str:
+    number, letters = int(digest, 16), ""
+    for _ in range(chars):
+        number, letter = divmod(number, len(_LETTERS))
+        letters += _LETTERS[letter]
+    return letters
 
 
 def assign(wire_ids: Sequence[object], rule: IdRule, seed_of: Callable[[int], Sequence[object]]) -> list[str]:
@@ -71,7 +86,18 @@ def assign(wire_ids: Sequence[object], rule: IdRule, seed_of: Callable[[int], Se
             kept.add(wire_id)
             assigned.append(str(wire_id))
         else:
-            minted = mint((position, *seed_of(position)), taken)
+            minted = mint((position, *seed_of(position)), taken, rule.exact_chars)
             taken.add(minted)
             assigned.append(minted)
     return assigned
+
+
+def unused(ids: Sequence[str], used: Collection[str]) -> list[str]:
+    """Return `ids`, which are distinct, with a fresh one for each that is `used` elsewhere: the same for the same ids."""
+    taken = {*ids, *used}
+    fresh: list[str] = []
+    for position, call_id in enumerate(ids):
+        made = mint(("used before", position, call_id), taken) if call_id in used else call_id
+        taken.add(made)
+        fresh.append(made)
+    return fresh

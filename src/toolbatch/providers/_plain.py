@@ -1,7 +1,7 @@
 """Reading what an SDK, a gateway or a JSON parser may hand over: objects and dicts alike, without importing an SDK."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview, sound
@@ -24,19 +24,23 @@ def items(value: object) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def plain(value: object) -> Any:
+def plain(value: object, *, binary: Callable[[bytes], object] | None = None) -> Any:
     """Return a detached copy of `value` in JSON's own types, as the server sent it.
 
     An SDK's object gives the fields that the server set and no others (`exclude_unset`), under their wire names
     (`async`, not `async_`): an API may refuse a `null` that it never sent. Lone surrogates become U+FFFD, since no
     request can carry one and the turn would fail for ever.
 
+    Args:
+        value: What to copy.
+        binary: Gives what stands for bytes, in a lane whose messages have bytes in them.
+
     Raises:
         InvalidTypeError: Something in it has no JSON form.
         InvalidInputError: It holds NaN or an infinity.
     """
     if isinstance(value, str):
-        return sound(value)
+        return sound(value if type(value) is str else str.__str__(value))  # an SDK's enum is text with a name
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -44,10 +48,12 @@ def plain(value: object) -> Any:
             raise InvalidInputError(f"{value!r} is not JSON, so it can't be sent back")
         return value
     if isinstance(value, OBJECT):
-        return copied(value)
+        return copied(value, binary=binary)
     if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    return plain(members(value))
+        return [plain(entry, binary=binary) for entry in value]
+    if binary is not None and isinstance(value, bytes | bytearray | memoryview):
+        return binary(bytes(value))
+    return plain(members(value), binary=binary)
 
 
 def members(value: object) -> Mapping[str, Any]:
@@ -67,9 +73,11 @@ def members(value: object) -> Mapping[str, Any]:
     return fields
 
 
-def copied(value: object, *without: str) -> dict[str, Any]:
+def copied(value: object, *without: str, binary: Callable[[bytes], object] | None = None) -> dict[str, Any]:
     """Return a detached copy of a JSON object, as `plain` does, without some fields that the caller writes anew."""
-    return {sound(str(name)): plain(entry) for name, entry in members(value).items() if name not in without}
+    return {
+        sound(str(name)): plain(entry, binary=binary) for name, entry in members(value).items() if name not in without
+    }
 
 
 def drop_nulls(holder: dict[str, Any], *names: str) -> None:

@@ -16,7 +16,7 @@ from ._read import UNNAMED, as_text
 
 __all__ = ["arguments_object", "arguments_text", "replay_name"]
 
-_ILLEGAL: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_ILLEGAL: Final = re.compile(r"[^a-zA-Z0-9_-]")  # in all lanes but Gemini
 _UNREADABLE: Final = "INVALID_JSON"  # pydantic-ai's key for the same purpose
 
 
@@ -59,13 +59,14 @@ def _detached(value: Mapping[str, Any], given: object) -> dict[str, Any]:
     return copy
 
 
-def replay_name(answer: Answer, max_chars: int) -> str:
-    """Return the call's name as the turn may carry it.
+def replay_name(answer: Answer, max_chars: int, illegal: re.Pattern[str] = _ILLEGAL) -> str:
+    """Return the call's name as the turn may carry it, in at most `max_chars` characters.
 
     A tool that ran was declared under its name, so the server takes that name in a turn too. One that did not may be a
-    name that the model made up (`multi_tool_use.parallel`), which OpenAI and Anthropic refuse to read back.
+    name that the model made up (`multi_tool_use.parallel`), which OpenAI and Anthropic refuse to read back: in it, what is
+    `illegal` becomes `_`.
     """
     name = answer.call.name
     if answer.ran and answer.call.problem is None:
         return name
-    return _ILLEGAL.sub("_", name)[:max_chars] or UNNAMED
+    return illegal.sub("_", name)[:max_chars] or UNNAMED

@@ -6,32 +6,68 @@
 
 Shapes: `anthropic/types/*`. Two things are the request's and not
 the turn's, so the caller sends them: `container.id` where code on the server waits for its calls, and the tools.
+
+A result holds text, images and documents; nothing has to travel outside it (P5, FIELD 113). Code on the server that waits for
+its calls is given text only: "Image, document, and other content block types are rejected". Other servers that speak this lane
+may take text only in any result: say so with `media`, since what they refuse once they refuse for ever.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
-from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.core import (
+    CallProblem,
+    Data,
+    Document,
+    Image,
+    InvalidTypeError,
+    Part,
+    Snapshot,
+    ToolCall,
+    Url,
+    preview,
+)
 from toolbatch.ports import LateNote
 
+from ._anthropic_stream import StreamCollector
+from ._content import (
+    IMAGES,
+    PDF,
+    Block,
+    Carrier,
+    Place,
+    carrier_for,
+    carries,
+    content_of,
+    document_text,
+    place,
+    unsent,
+    web_url,
+)
 from ._export import Answer, answers, exported, late_text, require_list
-from ._ids import IdRule, mint
+from ._ids import IdRule, unused
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, not_requested, require_choice
 from ._replay import arguments_object, replay_name
+from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
 
-__all__ = ["calls", "extend", "message", "notes", "results"]
+__all__ = ["CARRIES", "StreamCollector", "calls", "extend", "message", "notes", "results"]
 
 _LANE: Final = "anthropic"
 _IDS: Final = IdRule(alphabet=re.compile(r"[a-zA-Z0-9_-]+"))  # "String should match pattern"; no length is documented
 _MAX_NAME: Final = 128
+Media = Literal["nested", "text"]
+"""How images and documents travel: in the results, or only in words."""
+
+_MAX_IMAGE: Final = 5_242_880  # of base64 text: the bound on Bedrock and Google Cloud, half of the API's own
 _PAUSED: Final = ("pause_turn", "compaction")  # the turn is resent as it is and goes on; nothing is run or answered
 # Only `tool_use` asks for tools to be run (the SDK's own runner: `lib/tools/_beta_runner.py`). A turn that ends otherwise
 # can have calls in it all the same, cut off or called off, and the SDK makes a cut one look whole.
 _CUT_OFF: Final[dict[str, CallProblem]] = {
     "max_tokens": TOKEN_LIMIT,
+    INTERRUPTED: BROKEN_OFF,
     "model_context_window_exceeded": cut_off(
         "the response was cut off at the end of the context window, so the input may be incomplete",
         "Continue without it, or call the tool again with much shorter input.",
@@ -66,33 +102,45 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(_read(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
     """Return one `tool_result` block a call, in the order of announcement (C16); failures have `is_error` (P4).
 
     The ids are the provider's own, even where two calls share one, because they must match the assistant message as it
     was received; `extend` puts both right.
 
+    Args:
+        snapshot: A closed snapshot.
+        media: `nested` puts images and documents into the results; `text` says them in words, for models that see nothing.
+
     Raises:
         InvalidTypeError: It is not a snapshot made here (C15).
-        InvalidInputError: It is open: some calls have no outcome yet.
+        InvalidInputError: It is open: some calls have no outcome yet. Or there is no such `media`.
     """
-    return [_result(call, call.wire_id or call.id, text, failed) for call, text, failed in exported(snapshot)]
+    carrier = carrier_for(media, _CARRIERS)
+    return [
+        _result(call, call.wire_id or call.id, text, failed, parts, carrier)
+        for call, text, failed, parts in exported(snapshot)
+    ]
 
 
-def message(snapshot: Snapshot) -> dict[str, Any]:
+def message(snapshot: Snapshot, *, media: Media = "nested") -> dict[str, Any]:
     """Return the one user message with all results, and with nothing else (P2).
 
     It must directly follow the assistant's message. A batch of no calls gives a message without content, which the API
     refuses: there is nothing to send.
 
+    Args:
+        snapshot: A closed snapshot.
+        media: As in `results`.
+
     Raises:
         InvalidTypeError: It is not a snapshot made here (C15).
-        InvalidInputError: It is open: some calls have no outcome yet.
+        InvalidInputError: It is open: some calls have no outcome yet. Or there is no such `media`.
     """
-    return {"role": "user", "content": results(snapshot)}
+    return {"role": "user", "content": results(snapshot, media=media)}
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
+def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None, *, media: Media = "nested") -> None:
     """Append the assistant's message and the user message with its results to `messages`, and nothing else (P2).
 
     Blocks go back as they came, in their order, thinking and hosted ones to the byte. Left out are blank text blocks, which
@@ -104,22 +152,25 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
         messages: The conversation, of dicts or the SDK's objects. It is read for ids; what is in it is not changed.
         response: As in `calls`.
         snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
+        media: As in `results`.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
         InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
-            a result. In every case the list is as it was.
+            a result; or there is no such `media`. In every case the list is as it was.
     """
-    history = require_list(messages)
+    history, carrier = require_list(messages), carrier_for(media, _CARRIERS)
     turn = _read(response)
     replies = answers(turn.calls(), snapshot)
     _require_answered(history)
-    ids = _unique([answer.call.id for answer in replies], _used_ids(history))
-    content = _content(turn.source, replies, ids)
+    ids = unused([answer.call.id for answer in replies], _used_ids(history))
+    content = _assistant(turn.source, replies, ids)
     new: list[dict[str, Any]] = [{"role": "assistant", "content": content}] if content else []
     if replies:
         rows = zip(replies, ids, strict=True)
-        blocks = [_result(answer.call, call_id, answer.text, answer.failed) for answer, call_id in rows]
+        blocks = [
+            _result(answer.call, call_id, answer.text, answer.failed, answer.parts, carrier) for answer, call_id in rows
+        ]
         new.append({"role": "user", "content": blocks})
     history += new
 
@@ -127,7 +178,8 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
 def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
-    It belongs behind the user message with results, never before it: results come first.
+    It belongs behind the user message with results, never before it: results come first. Where code on the server waits for
+    those results, nothing may stand beside them, so the message must wait for a later turn.
 
     Raises:
         InvalidTypeError: A note has no text.
@@ -164,8 +216,55 @@ def _echo(block: object) -> Mapping[str, Any] | None:
     return {_LANE: kept} if kept else None
 
 
-def _result(call: ToolCall, call_id: str, text: str, failed: bool) -> dict[str, Any]:  # noqa: FBT001  as exported
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+def _nest(part: Part) -> Block | str | None:
+    if isinstance(part, Image) and part.source.media_type in (None, *IMAGES):
+        source = _source(part.source)
+        if source is not None and len(source.get("data", "")) > _MAX_IMAGE:
+            return unsent(part, f"its base64 text is longer than {_MAX_IMAGE:,} bytes")
+        return None if source is None else {"type": "image", "source": source}
+    if isinstance(part, Document):
+        source = _document_source(part)
+        return None if source is None else {"type": "document", "source": source, **_title(part)}
+    return None
+
+
+def _source(source: Data | Url) -> Block | None:
+    if isinstance(source, Data):
+        return {"type": "base64", "media_type": source.media_type, "data": source.base64}
+    url = web_url(source)
+    return None if url is None else {"type": "url", "url": url}
+
+
+def _document_source(part: Document) -> Block | None:
+    text = document_text(part)
+    if text is not None:  # of any textual type: the API has this one name for all of them
+        return {"type": "text", "media_type": "text/plain", "data": text}
+    return _source(part.source) if part.source.media_type == PDF else None
+
+
+def _title(part: Document) -> Block:
+    return {} if part.name is None else {"title": part.name}
+
+
+_CARRIERS: Final[Mapping[str, Carrier]] = {"nested": Carrier(nest=_nest), "text": Carrier()}
+CARRIES: Final[Mapping[str, Place]] = carries(_CARRIERS["nested"])
+"""Where each sort of part travels in this lane by default (P5)."""
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _result(
+    call: ToolCall,
+    call_id: str,
+    text: str,
+    failed: bool,  # noqa: FBT001  as exported
+    parts: Sequence[Part] | None,
+    carrier: Carrier,
+) -> dict[str, Any]:
+    content = text if parts is None else _content(call, call_id, parts, carrier)
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     if failed:
         block["is_error"] = True
     if call.echo:
@@ -173,6 +272,13 @@ def _result(call: ToolCall, call_id: str, text: str, failed: bool) -> dict[str, 
         if toolset is not None:
             block["toolset_name"] = toolset  # "the API rejects a mismatch" (SDK `lib/tools/_toolsets/_runnable.py`)
     return block
+
+
+def _content(call: ToolCall, call_id: str, parts: Sequence[Part], carrier: Carrier) -> str | list[Block]:
+    caller = field(call.echo.get(_LANE, {}).get("caller"), "type")
+    if caller not in (None, "direct"):  # all others are code on the server
+        carrier = _CARRIERS["text"]
+    return content_of(place(parts, carrier, call.name, call_id).inside, _text)
 
 
 def _require_answered(history: list[Any]) -> None:
@@ -191,18 +297,7 @@ def _used_ids(messages: list[Any]) -> set[str]:
     return {call_id for call_id in ids if isinstance(call_id, str)}
 
 
-def _unique(ids: Sequence[str], used: Collection[str]) -> list[str]:
-    """Return `ids`, each of which is distinct here, with a fresh one for each that is `used` in an earlier turn."""
-    taken = {*ids, *used}
-    unique: list[str] = []
-    for position, call_id in enumerate(ids):
-        fresh = mint(("used before", position, call_id), taken) if call_id in used else call_id
-        taken.add(fresh)
-        unique.append(fresh)
-    return unique
-
-
-def _content(content: object, replies: Sequence[Answer], ids: Sequence[str]) -> str | list[Any]:
+def _assistant(content: object, replies: Sequence[Answer], ids: Sequence[str]) -> str | list[Any]:
     if isinstance(content, str):
         return str(plain(content)) if content.strip() else ""
     unread = zip(replies, ids, strict=True)

@@ -6,34 +6,45 @@
 
 Shapes: `openai/types/chat/*`. This lane has no error mark, so a
 failure shows in its text alone (P4).
+
+A result is text: "Image URLs are only allowed for messages with role 'user'". Images and PDFs follow the whole run of results
+in one message of the user's, which says whose they are (P5, FIELD 111). Files of another type are refused even there ("Chat
+Completions accepts only PDF files"); text files are read out. Other servers that speak this lane take images but no files, or
+neither: say so with `media`, since what they refuse once they refuse for ever.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
-from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.core import CallProblem, Data, Document, Image, Part, Snapshot, ToolCall
 from toolbatch.ports import LateNote
 
-from ._export import Answer, answers, exported, late_text, require_list
+from ._chat_shape import (
+    carried,
+    function_draft,
+    function_entry,
+    image_url,
+    read_choice,
+    require_answered_turn,
+    text_block,
+    user_note,
+)
+from ._content import PDF, Block, Carrier, Place, carrier_for, carries, content_of, data_url, file_name, place
+from ._export import Answer, answers, exported, require_list
 from ._ids import IdRule
+from ._openai_chat_stream import StreamCollector
 from ._plain import copied, field, items, plain
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
+from ._read import Draft, Turn, as_text, require_choice
 from ._replay import arguments_text, replay_name
-from ._tail import require_answered
 
-__all__ = ["calls", "extend", "notes", "results"]
+__all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
 
 _LANE: Final = "openai_chat"
 _IDS: Final = IdRule(max_chars=40)  # "Expected a string with maximum length 40"
 _MAX_NAME: Final = 64
-# `max_tokens`, `error` and their like are no values of OpenAI's: servers behind a gateway send them through.
-_CUT_OFF: Final[dict[object, CallProblem]] = {
-    "length": TOKEN_LIMIT,
-    "max_tokens": TOKEN_LIMIT,
-    "model_length": TOKEN_LIMIT,
-    "content_filter": FILTERED,
-    "error": cut_off("the response ended with an error of the model's server, so the arguments may be incomplete"),
-}
+
+Media = Literal["after", "images", "text"]
+"""What travels behind the results: images and PDFs, images only, or nothing."""
 
 
 def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
@@ -55,21 +66,33 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(_read(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "after") -> list[dict[str, Any]]:
     """Return one message a call: `{"role": "tool", "tool_call_id", "content"}`, in the order of announcement (C16).
 
-    A legacy call has `{"role": "function", "name", "content"}`. The ids are the provider's own, even where two calls
-    share one, because they must match the assistant message as it was received; `extend` puts both right.
+    A legacy call has `{"role": "function", "name", "content"}`. Behind all of them comes one message of the user's, where
+    there are images or files to carry (P5). The ids are the provider's own, even where two calls share one, because they
+    must match the assistant message as it was received; `extend` puts both right.
+
+    Args:
+        snapshot: A closed snapshot.
+        media: `after` sends images and PDFs behind the results, `images` only images, for servers that take no files, and
+            `text` says both in words, for models that see nothing.
 
     Raises:
         InvalidTypeError: It is not a snapshot made here (C15).
-        InvalidInputError: It is open: some calls have no outcome yet.
+        InvalidInputError: It is open: some calls have no outcome yet. Or there is no such `media`.
     """
-    return [_result(call, call.wire_id or call.id, call.name, text) for call, text, _ in exported(snapshot)]
+    carrier = carrier_for(media, _CARRIERS)
+    behind: list[str | Block] = []
+    run = [
+        _result(call, call.wire_id or call.id, call.name, text, parts, carrier, behind)
+        for call, text, _, parts in exported(snapshot)
+    ]
+    return run + carried(behind)
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
-    """Append the assistant message and its results to `messages`, in place, and nothing else (P2).
+def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None, *, media: Media = "after") -> None:
+    """Append the assistant message and its results, as `results` gives them, to `messages`, in place, and nothing else (P2).
 
     The message has what the endpoint takes back: `content`, `refusal`, `audio` (its id), `name` and the calls. Ids that
     the endpoint would refuse are ours on both sides. Arguments that are no JSON object become one, `{"INVALID_JSON":
@@ -79,20 +102,25 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
         messages: The conversation. Its last turn is read; nothing in it is changed.
         response: As in `calls`.
         snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
+        media: As in `results`.
 
     Raises:
         InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
         InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
-            a result. In every case the list is as it was.
+            a result; or there is no such `media`. In every case the list is as it was.
     """
-    history = require_list(messages)
+    history, carrier = require_list(messages), carrier_for(media, _CARRIERS)
     turn = _read(response)
     replies = answers(turn.calls(), snapshot)
-    _require_answered(history)
+    require_answered_turn(history)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
     message = _assistant(turn, replies, names)
-    named = zip(replies, names, strict=True)
-    history += [message, *[_result(answer.call, answer.call.id, name, answer.text) for answer, name in named]]
+    behind: list[str | Block] = []
+    run = [
+        _result(answer.call, answer.call.id, name, answer.text, answer.parts, carrier, behind)
+        for answer, name in zip(replies, names, strict=True)
+    ]
+    history += [message, *run, *carried(behind)]
 
 
 def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
@@ -103,22 +131,11 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     Raises:
         InvalidTypeError: A note has no text.
     """
-    text = late_text(late)
-    return [] if text is None else [{"role": "user", "content": text}]
-
-
-def _require_answered(history: list[Any]) -> None:
-    answered: set[object] = set()
-    for message in reversed(history):
-        if field(message, "role") == "assistant":
-            require_answered([field(call, "id") for call in items(field(message, "tool_calls"))], answered)
-            return
-        answered.add(field(message, "tool_call_id"))
+    return user_note(late)
 
 
 def _read(response: object) -> Turn:
-    message, finish_reason = _message(response)
-    truncated = _CUT_OFF.get(finish_reason) if isinstance(finish_reason, str) else None
+    message, truncated = read_choice(response, "ChatCompletion")
     drafts = [_draft(entry, truncated) for entry in items(field(message, "tool_calls"))]
     legacy = field(message, "function_call")
     if legacy and not drafts:  # a server that sends both repeats itself
@@ -127,35 +144,52 @@ def _read(response: object) -> Turn:
     return Turn(message, field(response, "id"), _IDS, drafts)
 
 
-def _message(response: object) -> tuple[object, object]:
-    choices = items(field(response, "choices"))
-    if choices and field(choices[0], "message") is not None:
-        return field(choices[0], "message"), field(choices[0], "finish_reason")
-    if field(response, "role") == "assistant":
-        content = field(response, "content")
-        if isinstance(content, (list, tuple)) and any(field(part, "type") == "tool_use" for part in content):
-            raise InvalidTypeError(f"{preview(response)} is a message of Anthropic's: read it with anthropic")
-        return response, None
-    raise InvalidTypeError(f"response must be a ChatCompletion or its assistant message, not {preview(response)}")
-
-
 def _is_custom(entry: object) -> bool:
     return field(entry, "type") == "custom" or (field(entry, "function") is None and field(entry, "custom") is not None)
 
 
 def _draft(entry: object, truncated: CallProblem | None) -> Draft:
-    wire_id = field(entry, "id")
-    if _is_custom(entry):
-        custom = field(entry, "custom")
-        return Draft(wire_id, field(custom, "name"), field(custom, "input"), "custom", truncated=truncated)
-    function = field(entry, "function")
-    return Draft(wire_id, field(function, "name"), field(function, "arguments"), truncated=truncated)
+    if not _is_custom(entry):
+        return function_draft(entry, truncated)
+    custom = field(entry, "custom")
+    return Draft(field(entry, "id"), field(custom, "name"), field(custom, "input"), "custom", truncated=truncated)
 
 
-def _result(call: ToolCall, call_id: str, name: str, text: str) -> dict[str, Any]:
+def _after(part: Part) -> Block | None:
+    if isinstance(part, Image):
+        return image_url(part)
+    if isinstance(part, Document) and isinstance(part.source, Data) and part.source.media_type == PDF:
+        return {"type": "file", "file": {"filename": file_name(part, "pdf"), "file_data": data_url(part.source)}}
+    return None
+
+
+_CARRIERS: Final[Mapping[str, Carrier]] = {
+    "after": Carrier(after=_after),
+    "images": Carrier(after=image_url),
+    "text": Carrier(),
+}
+CARRIES: Final[Mapping[str, Place]] = carries(_CARRIERS["after"])
+"""Where each sort of part travels in this lane by default (P5)."""
+
+
+def _result(
+    call: ToolCall,
+    call_id: str,
+    name: str,
+    text: str,
+    parts: Sequence[Part] | None,
+    carrier: Carrier,
+    behind: list[str | Block],
+) -> dict[str, Any]:
+    """Return the message of one result, and add to `behind` what it can't hold."""
+    content: str | list[Block] = text
+    if parts is not None:
+        placed = place(parts, carrier, name, call_id)
+        content = content_of(placed.inside, text_block)
+        behind += placed.behind
     if call.echo and call.echo.get(_LANE, {}).get("legacy"):
-        return {"role": "function", "name": name, "content": text}
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
+        return {"role": "function", "name": name, "content": content}
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 def _assistant(turn: Turn, replies: Sequence[Answer], names: Sequence[str]) -> dict[str, Any]:
@@ -180,12 +214,7 @@ def _assistant(turn: Turn, replies: Sequence[Answer], names: Sequence[str]) -> d
 
 
 def _entry(entry: object, call: ToolCall, name: str) -> dict[str, Any]:
-    """Return a call as it came, but for what a server would refuse. `index` is a mark of streams."""
-    copy = {**copied(entry, "id", "function", "custom", "index"), "id": call.id}
-    if call.kind == "custom":
-        custom = field(entry, "custom")
-        return {**copy, "type": "custom", "custom": {"name": name, "input": plain(as_text(field(custom, "input")))}}
-    function = field(entry, "function")
-    copy["type"] = copy.get("type") or "function"
-    copy["function"] = {"name": name, "arguments": arguments_text(field(function, "arguments"))}
-    return copy
+    if call.kind != "custom":
+        return function_entry(entry, call.id, name)
+    custom = {"name": name, "input": plain(as_text(field(field(entry, "custom"), "input")))}
+    return {**copied(entry, "id", "function", "custom", "index"), "id": call.id, "type": "custom", "custom": custom}

@@ -9,27 +9,39 @@ Shapes: `openai/types/responses/*`. This lane has no error mark
 
 Calls are `function_call` and `custom_tool_call`. Items whose answer is not text (`computer_call`, `shell_call`,
 `apply_patch_call`, ...) are the host's to answer: they stay in the turn, and the host appends their outputs.
+
+A result holds text, images and files (P5). Files are of the types that the guide to file inputs lists. Other servers that speak
+this lane may take text only: say so with `media`, since what they refuse once they refuse for ever.
+
+Calls of a tool that was declared `async` are the only ones that a turn may leave unanswered (LANES 2). A snapshot is closed, so
+such a call is run by a batch of its own, and its output comes later, under its own id:
+
+    later = [call for call in calls if openai_responses.may_stay_open(call)]
+    openai_responses.extend(items, response, batch.result, leave_open=later)   # the batch ran the other calls
+    ...
+    items += openai_responses.late_results(items, [job.result])                # the job is a batch of `later`
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from toolbatch.core import CallProblem, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.core import CallProblem, InvalidInputError, InvalidTypeError, Snapshot, ToolCall, preview
 from toolbatch.ports import LateNote
 
+from ._content import carrier_for
 from ._export import Answer, answers, exported, late_text, require_list
-from ._ids import IdRule
+from ._ids import IdRule, unused
+from ._openai_responses_stream import StreamCollector
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
 from ._replay import arguments_text, replay_name
+from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, is_program, result_item
 from ._tail import require_answered
 
-__all__ = ["calls", "extend", "notes", "results"]
+__all__ = ["CARRIES", "StreamCollector", "calls", "extend", "late_results", "may_stay_open", "notes", "results"]
 
-_LANE: Final = "openai_responses"
 _IDS: Final = IdRule(max_chars=64)  # of `call_id` and `id` alike
 _MAX_NAME: Final = 64
-_OUTPUTS: Final = {"function": "function_call_output", "custom": "custom_tool_call_output"}
 _ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc"}  # "Expected an ID that begins with 'fc'"
 # What a full model_dump() adds and the input's types refuse as null. A call's optional fields may all be left out.
 _CALL_NULLS: Final = ("id", "async", "async_", "caller", "namespace", "status")
@@ -57,7 +69,8 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     Hosted calls, reasoning and messages are not calls (P3). Custom calls are (`kind="custom"`, their text in
     `arguments["input"]`). A call that can't be run has a `problem` and is answered with it; none raises (P6). All calls of
     a response that is incomplete, failed or cancelled are such calls, and so is a single incomplete item. `echo` keeps
-    the call's `caller`, `namespace` and `async`, under the lane's name.
+    the call's `caller`, `namespace` and `async`, under the lane's name, and of a program's call whether the response
+    declares its tool with an `output_schema`.
 
     Args:
         response: A `Response` or the list of its output items: the SDK's objects, their `model_dump()`, or the wire's JSON.
@@ -70,20 +83,67 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(_read(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
     """Return one `function_call_output` or `custom_tool_call_output` item a call, in the order of announcement (C16).
 
-    `caller` is copied for calls that a program made. The ids are the provider's own `call_id`s, even where two calls share
-    one, because they must match the items that the server sent; `extend` puts both right.
+    `caller` is copied for calls that a program made, and text for such a call is JSON where its tool has an
+    `output_schema`: text that is not becomes `{"output": text}`. The ids are the provider's own `call_id`s, even where
+    two calls share one, because they must match the items that the server sent; `extend` puts both right.
+
+    Args:
+        snapshot: A closed snapshot.
+        media: `nested` puts images and files into the results; `text` says them in words, for models that see nothing.
 
     Raises:
         InvalidTypeError: It is not a snapshot made here (C15).
-        InvalidInputError: It is open: some calls have no outcome yet.
+        InvalidInputError: It is open: some calls have no outcome yet. Or there is no such `media`.
     """
-    return [_result(call, call.wire_id or call.id, text) for call, text, _ in exported(snapshot)]
+    carrier = carrier_for(media, CARRIERS)
+    return [
+        result_item(call, call.wire_id or call.id, text, parts, carrier) for call, text, _, parts in exported(snapshot)
+    ]
 
 
-def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None) -> None:
+def may_stay_open(call: ToolCall) -> bool:
+    """Whether a turn may leave this call unanswered: its tool was declared `async` (LANES 2)."""
+    return call.echo.get(LANE, {}).get("async") is True
+
+
+def late_results(messages: list[Any], late: Sequence[Snapshot], *, media: Media = "nested") -> list[dict[str, Any]]:
+    """Return the outputs of calls that `extend` left open in `messages`, to be appended to them (LANES 2).
+
+    Where the server keeps the conversation (`previous_response_id`), `results(snapshot)` gives what to send.
+
+    Args:
+        messages: The input items so far, of which each is read. Nothing in them is changed.
+        late: Closed snapshots of batches of such calls, in the order of the outputs.
+        media: As in `results`.
+
+    Raises:
+        InvalidTypeError: `messages` is not a list, or a snapshot was not made here.
+        InvalidInputError: A snapshot is open, or has a call that is not open in `messages`. Or there is no such `media`.
+    """
+    carrier = carrier_for(media, CARRIERS)
+    open_calls = _open_calls(require_list(messages))
+    outputs = []
+    for call, text, _, parts in [row for snapshot in late for row in exported(snapshot)]:
+        if open_calls.pop(call.id, None) != OUTPUTS[call.kind]:
+            raise InvalidInputError(
+                f"messages have no {call.kind} call {call.id!r} ({call.name}) that is async and without its output"
+            )
+        outputs.append(result_item(call, call.id, text, parts, carrier))
+    return outputs
+
+
+def extend(
+    messages: list[Any],
+    response: object,
+    snapshot: Snapshot | None = None,
+    *,
+    leave_open: Collection[ToolCall] = (),
+    late: Sequence[Snapshot] = (),
+    media: Media = "nested",
+) -> None:
     """Append the response's output items, then one output a call, to the input list `messages`, and nothing else (P2).
 
     Every item goes back as it came, in its place: a reasoning item without the item that it led to is refused. Ids that
@@ -91,22 +151,37 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
-        messages: The input items so far. The last turn is read; nothing in it is changed.
+        messages: The input items so far, which are read for calls without an output. Nothing in them is changed.
         response: As in `calls`.
         snapshot: The closed snapshot of the batch made of that response's calls; a response without calls needs none.
+        leave_open: Those of the response's calls that are answered later, and that the snapshot does not have.
+        late: Snapshots of batches of calls that were left open, now or before. Their outputs come before this turn's own:
+            a model that called a tool to wait for them then reads them first.
+        media: As in `results`.
 
     Raises:
-        InvalidTypeError: `messages` is not a list, `response` no response, or `snapshot` not made here.
-        InvalidInputError: The snapshot is open, missing, or of other calls, or the last turn in `messages` has calls without
-            a result. In every case the list is as it was.
+        InvalidTypeError: `messages` is not a list, `response` no response, or a snapshot not made here.
+        InvalidInputError: A snapshot is open, missing, or of other calls, a call may not be left open, or the last turn in
+            `messages` has calls without a result; or there is no such `media`. In every case the list is as it was.
     """
-    history = require_list(messages)
+    history, carrier = require_list(messages), carrier_for(media, CARRIERS)
     turn = _read(response)
-    replies = answers(turn.calls(), snapshot)
+    announced = turn.calls()
+    open_before = _open_calls(history)
+    left = _left_open(announced, leave_open, open_before)
+    replies = answers([call for call in announced if call.id not in left], snapshot)
     _require_answered(history)
-    unread = iter(replies)
-    output = [_call_item(item, next(unread)) if _kind(item) else _item(item) for item in turn.source]
-    history += [*output, *[_result(answer.call, answer.call.id, answer.text) for answer in replies]]
+    answered = iter(replies)
+    rows = [_unanswered(call) if call.id in left else next(answered) for call in announced]
+    ids = unused([call.id for call in announced], open_before)
+    unread = zip(rows, ids, strict=True)
+    output = [_call_item(item, *next(unread)) if _kind(item) else _item(item) for item in turn.source]
+    outputs = [
+        result_item(row.call, call_id, row.text, row.parts, carrier)
+        for row, call_id in zip(rows, ids, strict=True)
+        if row.call.id not in left
+    ]
+    history += [*output, *(late_results([*history, *output], late, media=media) if late else ()), *outputs]
 
 
 def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
@@ -128,7 +203,10 @@ def _read(response: object) -> Turn:
     reason = field(field(response, "incomplete_details"), "reason")
     if truncated and isinstance(reason, str):
         truncated = _REASONS.get(reason, truncated)
-    drafts = [_draft(item, truncated, finished=status == "completed") for item in output if _kind(item)]
+    described_tools = _described_tools(response) if any(is_program(field(item, "caller")) for item in output) else ()
+    drafts = [
+        _draft(item, truncated, described_tools, finished=status == "completed") for item in output if _kind(item)
+    ]
     response_id = None if output is response else field(response, "id")
     return Turn(output, response_id, _IDS, drafts)
 
@@ -138,35 +216,81 @@ def _kind(item: object) -> str | None:
     return kind if isinstance(kind, str) and kind in _ITEM_IDS else None
 
 
-def _draft(item: object, truncated: CallProblem | None, *, finished: bool) -> Draft:
+def _described_tools(response: object) -> list[tuple[object, object]]:
+    """Return the tools whose output the request described with a schema, by namespace and name."""
+    found: list[tuple[object, object]] = []
+    for tool in items(field(response, "tools")):
+        members = items(field(tool, "tools"))
+        namespace = field(tool, "name") if members else None
+        found += [(namespace, field(entry, "name")) for entry in members or [tool] if field(entry, "output_schema")]
+    return found
+
+
+def _draft(
+    item: object, truncated: CallProblem | None, described_tools: Collection[tuple[object, object]], *, finished: bool
+) -> Draft:
     status = field(item, "status")
     # In a response that says it is complete, `in_progress` is a gateway's slip; elsewhere it is a stream's first event.
     if truncated is None and (status == "incomplete" or (status == "in_progress" and not finished)):
         truncated = _STATUSES[status]
-    name, call_id, echo = field(item, "name"), field(item, "call_id"), _echo(item)
+    name, call_id, echo = field(item, "name"), field(item, "call_id"), _echo(item, described_tools)
     if _kind(item) == "custom_tool_call":
         return Draft(call_id, name, field(item, "input"), "custom", echo, truncated)
     return Draft(call_id, name, field(item, "arguments"), "function", echo, truncated)
 
 
-def _echo(item: object) -> Mapping[str, Any] | None:
-    asynchronous = field(item, "async")  # the SDK's attribute, and its dump's key, is `async_`
+def _is_async(item: object) -> bool:
+    return field(item, "async") is True or field(item, "async_") is True  # the SDK's name for it is `async_`
+
+
+def _echo(item: object, described_tools: Collection[tuple[object, object]]) -> Mapping[str, Any] | None:
+    caller, namespace = field(item, "caller"), field(item, "namespace")
     facts = {
-        "caller": field(item, "caller"),
-        "namespace": field(item, "namespace"),
-        "async": field(item, "async_") if asynchronous is None else asynchronous,
+        "caller": caller,
+        "namespace": namespace,
+        "async": _is_async(item),
+        "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
     }
     kept = {name: plain(fact) for name, fact in facts.items() if fact}
-    return {_LANE: kept} if kept else None
+    return {LANE: kept} if kept else None
 
 
-def _result(call: ToolCall, call_id: str, text: str) -> dict[str, Any]:
-    item: dict[str, Any] = {"type": _OUTPUTS[call.kind], "call_id": call_id, "output": text}
-    if call.echo:
-        caller = call.echo.get(_LANE, {}).get("caller")
-        if isinstance(caller, Mapping) and caller.get("type") == "program":
-            item["caller"] = dict(caller)  # must match the call's; the model's own calls may leave it out
-    return item
+def _unanswered(call: ToolCall) -> Answer:
+    """Return what stands for a call that is answered later. Its tool is a declared one, unless the call has a problem."""
+    return Answer(call, "", failed=False, parts=None, ran=call.problem is None)
+
+
+def _left_open(
+    announced: Sequence[ToolCall], leave_open: Collection[ToolCall], open_before: Collection[str]
+) -> set[str]:
+    """Return the ids of the calls that are left open, each of which must be allowed to."""
+    names = {call.id: call.name for call in announced}
+    left: set[str] = set()
+    for call in leave_open:
+        if not isinstance(call, ToolCall) or names.get(call.id) != call.name:
+            raise InvalidInputError(f"{preview(call)} can't be left open: it is no call of the response")
+        if not may_stay_open(call):
+            raise InvalidInputError(f"{call!r} can't be left open: only calls of async tools may be")
+        if call.id in open_before:
+            raise InvalidInputError(
+                f"{call!r} can't be left open: messages have an open call with that id, so an output would fit both"
+            )
+        left.add(call.id)
+    return left
+
+
+def _open_calls(history: list[Any]) -> dict[str, str]:
+    """Return the ids of async calls without an output, each with the type of output that it waits for."""
+    waiting: dict[str, str] = {}
+    for item in history:
+        kind, call_id = field(item, "type"), field(item, "call_id")
+        if not isinstance(call_id, str):
+            continue
+        if _kind(item) and _is_async(item):
+            waiting[call_id] = f"{kind}_output"
+        elif kind in OUTPUTS.values():
+            waiting.pop(call_id, None)
+    return waiting
 
 
 def _require_answered(history: list[Any]) -> None:
@@ -174,16 +298,16 @@ def _require_answered(history: list[Any]) -> None:
     answered: set[object] = set()
     for item in reversed(history):
         if _kind(item):
-            if not (field(item, "async") or field(item, "async_")):  # these may be answered later (LANES 2)
+            if not _is_async(item):  # these may be answered later (LANES 2)
                 announced.append(field(item, "call_id"))
-        elif field(item, "type") in _OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
+        elif field(item, "type") in OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
             if announced:
                 break  # the model's last run of items has been read
             answered.add(field(item, "call_id"))
     require_answered(announced[::-1], answered)
 
 
-def _call_item(item: object, answer: Answer) -> dict[str, Any]:
+def _call_item(item: object, answer: Answer, call_id: str) -> dict[str, Any]:
     """Return a call's item as it came, but for what a server would refuse and for the SDK's own helper fields."""
     copy = copied(item, "call_id", "name", "arguments", "input", "parsed_arguments")
     drop_nulls(copy, *_CALL_NULLS)
@@ -192,7 +316,7 @@ def _call_item(item: object, answer: Answer) -> dict[str, Any]:
     item_id = copy.get("id")
     if not isinstance(item_id, str) or not item_id.startswith(_ITEM_IDS[_kind(item) or ""]) or not _IDS.usable(item_id):
         copy.pop("id", None)  # optional on input, and refused there where the server did not make it
-    copy |= {"type": _kind(item), "call_id": answer.call.id, "name": replay_name(answer, _MAX_NAME)}
+    copy |= {"type": _kind(item), "call_id": call_id, "name": replay_name(answer, _MAX_NAME)}
     if answer.call.kind == "custom":
         return {**copy, "input": plain(as_text(field(item, "input")))}
     return {**copy, "arguments": arguments_text(field(item, "arguments"))}

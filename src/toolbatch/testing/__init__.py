@@ -4,11 +4,15 @@
 """
 
 from toolbatch.testing._anthropic import check_anthropic
+from toolbatch.testing._bedrock import check_bedrock
 from toolbatch.testing._chat import check_chat
+from toolbatch.testing._gemini import check_gemini
 from toolbatch.testing._provider import FakeProvider
 from toolbatch.testing._rejection import Rejection, Rule
 from toolbatch.testing._responses import check_responses
 from toolbatch.testing._script import RecordedRequest, Reply, Script, ScriptedCall
+from toolbatch.testing._spill_checks import check_spill_store
+from toolbatch.testing._store_checks import check_store
 
 __all__ = [
     "FakeProvider",
@@ -19,6 +23,10 @@ __all__ = [
     "Script",
     "ScriptedCall",
     "check_anthropic",
+    "check_bedrock",
     "check_chat",
+    "check_gemini",
     "check_responses",
+    "check_spill_store",
+    "check_store",
 ]

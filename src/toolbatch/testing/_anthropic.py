@@ -209,15 +209,21 @@ def _results_fault(before: _Turn, turn: _Turn) -> Rejection | None:
         if result.get("toolset_name") != uses[use_id].get("toolset_name"):
             problem = f"`toolset_name` does not match the `tool_use` block with id {use_id}"  # own words
             return invalid("result_kind", f"{path}.tool_result.toolset_name", problem)
-    return None if not any(_programmatic(use) for use in uses.values()) else _only_results_fault(turn)
+    waiting = [use_id for use_id, use in uses.items() if _programmatic(use)]
+    return _only_results_fault(turn, waiting) if waiting else None
 
 
-def _only_results_fault(turn: _Turn) -> Rejection | None:
-    """Check an answer to code that is waiting for its tools: it may hold results and nothing else."""
+def _only_results_fault(turn: _Turn, waiting: list[object]) -> Rejection | None:
+    """Check an answer to code that is waiting for its tools: it may hold results and nothing else, and those text."""
     for index, position, block in turn.blocks:
+        path = f"messages.{index}.content.{position}"
         if block["type"] != "tool_result":
             problem = "only `tool_result` blocks may answer tool uses that code execution is waiting for"  # own words
-            return invalid("misplaced_content", f"messages.{index}.content.{position}", problem)
+            return invalid("misplaced_content", path, problem)
+        kinds = {part["type"] for part in _blocks(block.get("content"))}
+        if block["tool_use_id"] in waiting and not kinds <= {"text"}:
+            problem = "all content must be type `text` where code execution is waiting for it"  # own words
+            return invalid("bad_content", f"{path}.tool_result", problem)
     return None
 
 

@@ -7,13 +7,24 @@ writes a path.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import re
 from typing import TypeAlias
 
 from toolbatch.testing._rejection import Rejection, Rule
 
-__all__ = ["SERVER_USES", "Block", "invalid", "is_server_result", "message_fault", "sign", "tools_fault"]
+__all__ = [
+    "SERVER_USES",
+    "Block",
+    "invalid",
+    "is_server_result",
+    "is_signed_otherwise",
+    "message_fault",
+    "sign",
+    "tools_fault",
+]
 
 Block: TypeAlias = dict[str, object]
 
@@ -42,6 +53,24 @@ _BY_ROLE = {"user": (*_ANYWHERE, *_BY_USER), "assistant": (*_ANYWHERE, *_BY_ASSI
 _KNOWN = sorted({*_ANYWHERE, *_BY_USER, *_BY_ASSISTANT})
 _IN_RESULT = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_SOURCES = {  # what a source of each type must hold, by the kind of block
+    "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
+    "document": {
+        "base64": ("media_type", "data"),
+        "text": ("media_type", "data"),
+        "content": ("content",),
+        "url": ("url",),
+        "file": ("file_id",),
+    },
+}
+_MEDIA_TYPES = {
+    ("image", "base64"): _IMAGES,
+    ("document", "base64"): ("application/pdf",),
+    ("document", "text"): ("text/plain",),
+}
+_MAX_IMAGE = 5_242_880  # of base64 text
+
 _SIGNATURE = "toolbatch-testing-"  # other signatures are taken on trust: only their provider can check them
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
@@ -51,6 +80,8 @@ _FIELDS = {
     "text": {"type", "text", "cache_control", "citations"},
     "tool_use": {"type", "id", "name", "input", "cache_control", "caller", "toolset_name"},
     "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"},
+    "image": {"type", "source", "cache_control", "transformations"},
+    "document": {"type", "source", "cache_control", "citations", "context", "title"},
 }
 
 
@@ -62,6 +93,11 @@ def invalid(rule: Rule, path: str, problem: str) -> Rejection:
 def sign(thinking: str) -> str:
     """The signature that the fake provider puts on a thinking block, to see whether it comes back unchanged."""
     return _SIGNATURE + hashlib.sha256(thinking.encode()).hexdigest()
+
+
+def is_signed_otherwise(thinking: object, signature: object) -> bool:
+    """Whether a signature is one of ours and belongs to another thinking."""
+    return isinstance(signature, str) and signature.startswith(_SIGNATURE) and signature != sign(str(thinking))
 
 
 def is_server_result(kind: object) -> bool:
@@ -129,11 +165,13 @@ def _block_fault(block: object, role: str, message_path: str, path: str) -> Reje
     if kind not in _BY_ROLE[role]:
         home = "assistant" if kind in _BY_ASSISTANT else "user"
         return invalid("bad_content", message_path, f"`{kind}` blocks can only be in `{home}` messages")
-    for field in block:
-        if kind in _FIELDS and field not in _FIELDS[kind]:
-            return invalid("bad_content", f"{path}.{kind}.{field}", "Extra inputs are not permitted")
+    fault = _extra_fault(block, str(kind), path)
+    if fault is not None:
+        return fault
     if kind == "text":
         return _text_fault(block, path, blank=False)
+    if kind in _SOURCES:
+        return _source_fault(block, str(kind), f"{path}.{kind}")
     if kind == "tool_use":
         return _tool_use_fault(block, f"{path}.tool_use")
     if kind == "tool_result":
@@ -144,6 +182,49 @@ def _block_fault(block: object, role: str, message_path: str, path: str) -> Reje
         return _id_fault(block, "id", f"{path}.{kind}")
     if is_server_result(kind):
         return _id_fault(block, "tool_use_id", f"{path}.{kind}")
+    return None
+
+
+def _extra_fault(block: Block, kind: str, path: str) -> Rejection | None:
+    for field in block:
+        if kind in _FIELDS and field not in _FIELDS[kind]:
+            return invalid("bad_content", f"{path}.{kind}.{field}", "Extra inputs are not permitted")
+    return None
+
+
+def _source_fault(block: Block, kind: str, path: str) -> Rejection | None:
+    """Check where the bytes of an image or a document are, and their type."""
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return invalid("bad_content", f"{path}.source", "Field required")
+    tag = source.get("type")
+    if not isinstance(tag, str) or tag not in _SOURCES[kind]:
+        return _unknown_tag(f"{path}.source", tag, tuple(_SOURCES[kind]))
+    path = f"{path}.source.{tag}"
+    for key in _SOURCES[kind][tag]:
+        if key not in source:
+            return invalid("bad_content", f"{path}.{key}", "Field required")
+        if key != "content" and not isinstance(source[key], str):
+            return invalid("bad_content", f"{path}.{key}", "Input should be a valid string")
+    accepted = _MEDIA_TYPES.get((kind, tag))
+    if accepted is not None and source["media_type"] not in accepted:
+        *head, last = [f"'{name}'" for name in accepted]
+        listed = f"{', '.join(head)} or {last}" if head else last
+        return invalid("bad_content", f"{path}.media_type", f"Input should be {listed}")
+    return _data_fault(str(source.get("data", "")), kind, path) if tag in ("base64", "text") else None
+
+
+def _data_fault(data: str, kind: str, path: str) -> Rejection | None:
+    if not data.strip():
+        return invalid("bad_content", f"{path}.data", "String should have at least 1 character")  # own words
+    if not path.endswith("base64"):
+        return None
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return invalid("bad_content", f"{path}.data", "Invalid base64 data")  # own words
+    if kind == "image" and len(data) > _MAX_IMAGE:
+        return invalid("bad_content", path, f"image exceeds 5 MB maximum: {len(data)} bytes > {_MAX_IMAGE} bytes")
     return None
 
 
@@ -171,8 +252,7 @@ def _thinking_fault(block: Block, path: str, short_path: str) -> Rejection | Non
         if not isinstance(block.get(key), str):
             problem = "Input should be a valid string" if key in block else "Field required"
             return invalid("bad_content", f"{path}.{key}", problem)
-    signature = str(block["signature"])
-    if signature.startswith(_SIGNATURE) and signature != sign(str(block["thinking"])):
+    if is_signed_otherwise(block["thinking"], block["signature"]):
         return invalid("bad_content", short_path, "Invalid `signature` in `thinking` block")
     return None
 
@@ -243,6 +323,6 @@ def _result_part_fault(part: object, path: str) -> Rejection | None:
         return _unknown_tag(path, kind, _IN_RESULT)
     if kind == "text":
         return _text_fault(part, path, blank=True)
-    if kind in ("image", "document") and not isinstance(part.get("source"), dict):
-        return invalid("bad_content", f"{path}.{kind}.source", "Field required")
+    if kind in _SOURCES:
+        return _extra_fault(part, str(kind), path) or _source_fault(part, str(kind), f"{path}.{kind}")
     return None

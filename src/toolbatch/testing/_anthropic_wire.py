@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from toolbatch.testing._anthropic_blocks import sign
@@ -52,12 +51,7 @@ def _prose(reply: Reply) -> Iterator[tuple[Json, str]]:
 
 
 def _use(call: ScriptedCall) -> Json:
-    try:
-        parsed = json.loads(call.text)
-    except ValueError:
-        parsed = None
-    arguments = parsed if isinstance(parsed, dict) else {}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments, **call.extra}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.object, **call.extra}
 
 
 def _frames(whole: Json, inputs: list[str]) -> Iterator[str]:

@@ -8,9 +8,20 @@ and the error texts that public reports quote. A text that no report shows is ma
 
 from __future__ import annotations
 
+import sys
 from typing import Literal
 
-from toolbatch.testing._openai_shape import absent, empty_list, name_fault, string_fault, unsupported, wrong_type
+from toolbatch.testing._openai_shape import (
+    IMAGES,
+    absent,
+    data_url_fault,
+    data_url_type,
+    empty_list,
+    name_fault,
+    string_fault,
+    unsupported,
+    wrong_type,
+)
 from toolbatch.testing._rejection import Rejection
 
 __all__ = ["check_chat", "check_chat_body"]
@@ -182,7 +193,40 @@ def _part_fault(part: object, role: str, path: str, param: str) -> Rejection | N
         return Rejection(rule="bad_content", message=text, param=path, code="invalid_value")
     if kind not in _PART_TYPES[role]:
         return unsupported("bad_content", f"{param}.type", kind, _PART_TYPES[role])
-    return string_fault("bad_content", part, "text", param, empty=True) if kind == "text" else None
+    if kind == "text":
+        return string_fault("bad_content", part, "text", param, empty=True)
+    return _media_fault(part, str(kind), param)
+
+
+def _media_fault(part: dict[str, object], kind: str, path: str) -> Rejection | None:
+    """Check an image or a file of the user's. What stands behind an address or a file's id is not known here."""
+    if kind not in ("image_url", "file"):
+        return None
+    param = f"{path}.{kind}"
+    holder = part.get(kind)
+    if kind not in part:
+        return absent("bad_content", param)
+    if not isinstance(holder, dict):
+        return wrong_type("bad_content", param, "an object", holder)
+    if kind == "file":
+        return _file_fault(holder, param)
+    fault = string_fault("bad_content", holder, "url", param, limit=sys.maxsize)
+    url = str(holder.get("url"))
+    if fault is None and url.startswith("data:") and data_url_type(url) not in IMAGES:
+        text = "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp']."
+        return Rejection(rule="bad_content", message=text, code="invalid_image_format")
+    return fault
+
+
+def _file_fault(file: dict[str, object], path: str) -> Rejection | None:
+    if file.get("file_data") is None:
+        return string_fault("bad_content", file, "file_id", path)
+    fault = string_fault("bad_content", file, "file_data", path, limit=sys.maxsize) or string_fault(
+        "bad_content", file, "filename", path
+    )
+    return fault or data_url_fault(
+        "Invalid file data:", f"{path}.file_data", str(file["file_data"]), "application/pdf", ("application/pdf",)
+    )
 
 
 def _pairing_fault(messages: list[dict[str, object]]) -> Rejection | None:

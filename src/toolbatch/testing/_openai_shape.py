@@ -6,6 +6,8 @@ The texts are those of its request validator, as quoted in public reports; the s
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,25 @@ from toolbatch.testing._rejection import Rejection, Rule
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MAX_STRING", "absent", "empty_list", "name_fault", "string_fault", "unsupported", "wrong_type"]
+__all__ = [
+    "IMAGES",
+    "MAX_STRING",
+    "absent",
+    "data_url_fault",
+    "data_url_type",
+    "empty_list",
+    "name_fault",
+    "string_fault",
+    "unsupported",
+    "wrong_type",
+]
+
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_PAYLOADS = {
+    "image": "data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=",
+    "application/pdf": "data:application/pdf;base64,SGVsbG8sIFdvcmxkIQ==",
+}
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 MAX_STRING = 10_485_760  # of every string in a request: "Invalid 'messages[0].content': string too long"
 _MAX_NAME = 64
@@ -84,6 +104,28 @@ def string_fault(
         )
         return Rejection(rule=rule, message=message, param=param, code="string_above_max_length")
     return None
+
+
+def data_url_type(url: str) -> str | None:
+    """The media type of a base64 `data:` URL whose payload is base64; `None` where it is none."""
+    match = _DATA_URL.fullmatch(url)
+    try:
+        return match[1] if match and base64.b64decode(match[2], validate=True) else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def data_url_fault(subject: str, param: str, url: str, wanted: str, accepted: tuple[str, ...]) -> Rejection | None:
+    """Check that a `data:` URL holds base64 of an `accepted` type; `subject` opens the sentence, `wanted` names the types."""
+    got = data_url_type(url)
+    if got in accepted:
+        return None
+    problem = "an invalid base64-encoded value" if got is None else f"unsupported MIME type '{got}'"
+    message = (
+        f"{subject} '{param}'. Expected a base64-encoded data URL with an {wanted} MIME type "
+        f"(e.g. '{_PAYLOADS[wanted]}'), but got {problem}."
+    )
+    return Rejection(rule="bad_content", message=message, param=param, code="invalid_value")
 
 
 def name_fault(holder: dict[str, object], path: str) -> Rejection | None:

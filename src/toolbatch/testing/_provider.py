@@ -19,7 +19,7 @@ _PATIENCE = 10.0  # seconds to wait for the server's thread: far beyond what it 
 
 @final
 class FakeProvider:
-    """A local server that speaks three provider APIs, plays a script and refuses what a provider refuses.
+    """A local server that speaks five provider APIs, plays a script and refuses what a provider refuses.
 
     It is a context manager, plain or asynchronous; inside it the server runs on 127.0.0.1 and a free port, in a thread of
     its own. Real clients talk to it::
@@ -74,6 +74,16 @@ class FakeProvider:
     @property
     def anthropic_base_url(self) -> str:
         """The `base_url` for an `anthropic` client."""
+        return self.url
+
+    @property
+    def gemini_base_url(self) -> str:
+        """The `base_url` in `http_options` for a `google-genai` client."""
+        return self.url
+
+    @property
+    def bedrock_endpoint_url(self) -> str:
+        """The `endpoint_url` for a `boto3` client of `bedrock-runtime`. Any credentials will do."""
         return self.url
 
     def __enter__(self) -> Self:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TypeAlias
 
-from toolbatch.testing._openai_shape import absent, empty_list, name_fault, string_fault, unsupported, wrong_type
+from toolbatch.testing._openai_shape import (
+    IMAGES,
+    absent,
+    data_url_fault,
+    data_url_type,
+    empty_list,
+    name_fault,
+    string_fault,
+    unsupported,
+    wrong_type,
+)
 from toolbatch.testing._rejection import Rejection
 
 __all__ = ["CALL_TO_OUTPUT", "HOSTED", "Item", "item_fault", "item_type"]
@@ -193,6 +204,30 @@ def _part_fault(part: object, param: str, parts: tuple[str, ...]) -> Rejection |
         return unsupported("bad_content", param, kind, parts)
     if kind in ("input_text", "output_text"):
         return string_fault("bad_content", part, "text", param, empty=True)
-    if kind == "input_image" and part.get("image_url") is None and part.get("file_id") is None:
-        return absent("bad_content", f"{param}.image_url")
-    return None
+    if kind == "input_image":
+        return _image_fault(part, param)
+    return _file_fault(part, param) if kind == "input_file" else None
+
+
+def _image_fault(part: Item, path: str) -> Rejection | None:
+    if part.get("image_url") is None:
+        return None if part.get("file_id") is not None else absent("bad_content", f"{path}.image_url")
+    fault = string_fault("bad_content", part, "image_url", path, limit=sys.maxsize)
+    url = str(part["image_url"])
+    if fault is None and url.startswith("data:"):
+        return data_url_fault("Invalid", f"{path}.image_url", url, "image", IMAGES)
+    return fault
+
+
+def _file_fault(part: Item, path: str) -> Rejection | None:
+    """Check a file: bytes with their name, or where they are. Of the accepted types only the families are known here."""
+    if part.get("file_data") is None:
+        source = "file_url" if part.get("file_url") is not None else "file_id"
+        return string_fault("bad_content", part, source, path)
+    fault = string_fault("bad_content", part, "file_data", path, limit=sys.maxsize) or string_fault(
+        "bad_content", part, "filename", path
+    )
+    if fault is None and not str(data_url_type(str(part["file_data"]))).startswith(("text/", "application/")):
+        param = f"{path}.file_data"
+        return Rejection(rule="bad_content", message=f"Invalid '{param}'.", param=param, code="invalid_value")
+    return fault

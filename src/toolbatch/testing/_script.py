@@ -17,10 +17,10 @@ class ScriptedCall:
     """A tool call that the model announces.
 
     Attributes:
-        id: The id that the result must name (`call_id` in Responses).
+        id: The id that the result must name (`call_id` in Responses). Gemini's calls may go without: an empty one is not sent.
         name: The tool's name.
-        arguments: An object, or raw text: malformed or cut JSON, or a custom tool's free text. Anthropic has raw text
-            only in a stream; without one, text that is no JSON object is sent as `{}`.
+        arguments: An object, or raw text: malformed or cut JSON, or a custom tool's free text. Anthropic and Bedrock have
+            raw text only in a stream; without one, and in Gemini, text that is no JSON object is sent as `{}`.
         custom: Announce a custom tool call (OpenAI's lanes only).
         extra: More wire fields of the call, such as `{"async": True}`, `caller`, `namespace` or `toolset_name`.
     """
@@ -36,6 +36,15 @@ class ScriptedCall:
         """The arguments as the wire carries them."""
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
+    @property
+    def object(self) -> dict[str, Any]:
+        """The arguments for a wire that carries an object: none, where they are no object."""
+        try:
+            parsed = json.loads(self.text)
+        except ValueError:
+            return {}
+        return parsed if isinstance(parsed, dict) else {}
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -45,10 +54,12 @@ class Reply:
         text: What it says before its calls.
         calls: The calls it announces, in order.
         stop: The lane's own stop reason in place of the usual one: `"length"` in Chat, `"max_tokens"` or `"pause_turn"` in
-            Messages; in Responses the reason for which the response is incomplete (`"max_output_tokens"`).
-        thinking: A signed thinking block (Messages) or a reasoning item (Responses). Chat has neither and leaves it out.
-        blocks: Raw blocks (Messages), items (Responses) or entries of `tool_calls` (Chat), put before the calls as they
-            are: hosted calls with their results, or calls of a shape that `ScriptedCall` refuses to have.
+            Messages, `"MAX_TOKENS"` in Gemini, `"end_turn"` beside calls in Bedrock; in Responses the reason for which the
+            response is incomplete (`"max_output_tokens"`).
+        thinking: A signed thinking block (Messages, Bedrock), a reasoning item (Responses), or a thought and a signature on the
+            first call (Gemini, whose third generation signs in any case). Chat has neither and leaves it out.
+        blocks: Raw blocks (Messages, Bedrock), parts (Gemini), items (Responses) or entries of `tool_calls` (Chat), put before
+            the calls as they are: hosted calls with their results, or calls of a shape that `ScriptedCall` refuses to have.
     """
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""What the three lanes' writers share: pieces of text, frames of a stream, counted tokens."""
+"""What the lanes' writers share: pieces of text, frames of a stream, counted tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Answer:
     """An accepted request's answer in both forms; a client asks for one of them."""
 
     whole: Json
-    frames: tuple[str, ...]
+    frames: tuple[str | bytes, ...]
 
 
 def encode(value: Mapping[str, object]) -> str:
