@@ -1,8 +1,9 @@
-"""The same no-op batch in other frameworks: what their tool execution costs, against a whole ToolBatch.
+"""The same batch in other frameworks: what their tool execution costs, against a whole ToolBatch.
 
 Each framework's own executor is called directly, on the calls of one answer of a model, so that nothing else is measured: no
-model, no request, no parsing of arguments that its caller has done before. Tracing is off. All tools take nothing, do
-nothing and are coroutine functions. Three executors are no public names; peers.txt pins the versions where they are.
+model, no request, no parsing of arguments that its caller has done before. Tracing is off. All tools are coroutine functions:
+one that takes and does nothing, and one with two typed arguments. Some executors are no public names; peers.txt pins the versions
+where they are.
 """
 
 import argparse
@@ -11,11 +12,13 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from toolbatch import ToolCall
+from toolbatch import ToolBatch, ToolCall, ToolCatalog, tool
+from toolbatch.core import encode
+from toolbatch.providers import openai_chat
 
 from ._measure import FULL, LOOPS, QUICK, Effort, compare, looped
 from ._report import Row, Table, micro, page, write
-from ._sides import announce, require_equal, with_toolbatch
+from ._sides import LIMITS, TIMEOUT, announce, require_equal, with_toolbatch
 
 __all__ = ["PEERS", "main", "run"]
 
@@ -23,22 +26,43 @@ Execute = Callable[[], Coroutine[Any, Any, list[tuple[str, str]]]]
 """Runs the batch once, and returns the id and the text of each result."""
 
 
+Fn = Callable[..., Coroutine[Any, Any, str]]
+
+
 async def no_op() -> str:
     """Do nothing."""
     return "done"
 
 
-async def toolbatch(calls: Sequence[ToolCall]) -> Execute:
+async def add(x: int, y: int = 1) -> str:
+    """Add two numbers."""
+    return str(x + y)
+
+
+async def toolbatch(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """Return our side: `ToolBatch`, a timeout for each call, `snapshot()`, `openai_chat.results`."""
 
     async def execute() -> list[tuple[str, str]]:
-        messages = await with_toolbatch(calls, no_op)
+        messages = await with_toolbatch(calls, fn)
         return [(message["tool_call_id"], message["content"]) for message in messages]
 
     return execute
 
 
-async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
+async def toolbatch_tools(calls: Sequence[ToolCall], fn: Fn) -> Execute:
+    """Return our side with a `ToolCatalog` and `start_all`: names are looked up, arguments checked and converted."""
+    catalog = ToolCatalog([tool(fn)])
+
+    async def execute() -> list[tuple[str, str]]:
+        async with ToolBatch(calls, tools=catalog, call_timeout=TIMEOUT, limits=LIMITS) as batch:
+            batch.start_all()
+            snapshot = await batch.snapshot()
+        return [(message["tool_call_id"], message["content"]) for message in openai_chat.results(snapshot)]
+
+    return execute
+
+
+async def pydantic_ai(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """`pydantic_ai._tool_execution.process_tool_calls`, with what a real run on a `FunctionModel` hands to it."""
     from dataclasses import replace
 
@@ -53,7 +77,9 @@ async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
 
     def answer(messages: list[Any], _info: object) -> Any:
         if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart(call.name, {}, tool_call_id=call.id) for call in calls])
+            return ModelResponse(
+                parts=[ToolCallPart(call.name, dict(call.arguments), tool_call_id=call.id) for call in calls]
+            )
         return ModelResponse(parts=[TextPart("done")])
 
     process = graph.process_tool_calls
@@ -66,7 +92,7 @@ async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
 
     graph.process_tool_calls = noting
     try:
-        agent = Agent(FunctionModel(answer), tools=[no_op])
+        agent = Agent(FunctionModel(answer), tools=[fn])
         await agent.run("go")
     finally:
         graph.process_tool_calls = process
@@ -80,7 +106,7 @@ async def pydantic_ai(calls: Sequence[ToolCall]) -> Execute:
     return execute
 
 
-async def openai_agents(calls: Sequence[ToolCall]) -> Execute:
+async def openai_agents(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """`agents.run_internal.tool_execution.execute_function_tool_calls`."""
     from agents import (  # type: ignore[import-not-found,unused-ignore]
         Agent,
@@ -98,17 +124,19 @@ async def openai_agents(calls: Sequence[ToolCall]) -> Execute:
     from openai.types.responses import ResponseFunctionToolCall
 
     set_tracing_disabled(disabled=True)
-    tool = function_tool(no_op)
-    bindings = bind_public_agent(Agent(name="bench", tools=[tool]))
+    wrapped = function_tool(fn)
+    bindings = bind_public_agent(Agent(name="bench", tools=[wrapped]))
     announced = [
-        ResponseFunctionToolCall(type="function_call", call_id=call.id, name=call.name, arguments="{}")
+        ResponseFunctionToolCall(
+            type="function_call", call_id=call.id, name=call.name, arguments=encode(call.arguments)
+        )
         for call in calls
     ]
 
     async def execute() -> list[tuple[str, str]]:
         results, _, _ = await execute_function_tool_calls(
             bindings=bindings,
-            tool_runs=[ToolRunFunction(tool_call=call, function_tool=tool) for call in announced],
+            tool_runs=[ToolRunFunction(tool_call=call, function_tool=wrapped) for call in announced],
             hooks=RunHooks(),
             context_wrapper=RunContextWrapper(context=None),
             config=RunConfig(tracing_disabled=True),
@@ -119,15 +147,17 @@ async def openai_agents(calls: Sequence[ToolCall]) -> Execute:
     return execute
 
 
-async def langgraph(calls: Sequence[ToolCall]) -> Execute:
+async def langgraph(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """`ToolNode.ainvoke`, with the runtime that a graph gives it."""
     from langchain_core.messages import AIMessage  # type: ignore[import-not-found,unused-ignore]
     from langchain_core.tools import StructuredTool  # type: ignore[import-not-found,unused-ignore]
     from langgraph.prebuilt import ToolNode  # type: ignore[import-not-found,unused-ignore]
     from langgraph.runtime import Runtime  # type: ignore[import-not-found,unused-ignore]
 
-    node = ToolNode([StructuredTool.from_function(coroutine=no_op, name="no_op", description="Do nothing.")])
-    message = AIMessage("", tool_calls=[{"name": call.name, "args": {}, "id": call.id} for call in calls])
+    node = ToolNode([StructuredTool.from_function(coroutine=fn)])
+    message = AIMessage(
+        "", tool_calls=[{"name": call.name, "args": dict(call.arguments), "id": call.id} for call in calls]
+    )
     config: Any = {"configurable": {"__pregel_runtime": Runtime()}}
 
     async def execute() -> list[tuple[str, str]]:
@@ -137,7 +167,7 @@ async def langgraph(calls: Sequence[ToolCall]) -> Execute:
     return execute
 
 
-async def anthropic(calls: Sequence[ToolCall]) -> Execute:
+async def anthropic(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """The runner's own `_generate_tool_call_response`, after one reply of a fake transport. It runs tools one by one."""
     import httpx2  # type: ignore[import-not-found,unused-ignore]
     from anthropic import AsyncAnthropic, beta_async_tool
@@ -147,7 +177,9 @@ async def anthropic(calls: Sequence[ToolCall]) -> Execute:
         "type": "message",
         "role": "assistant",
         "model": "fake",
-        "content": [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in calls],
+        "content": [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)} for call in calls
+        ],
         "stop_reason": "tool_use",
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
@@ -158,7 +190,7 @@ async def anthropic(calls: Sequence[ToolCall]) -> Execute:
         model="fake",
         max_tokens=1,
         messages=[{"role": "user", "content": "go"}],
-        tools=[beta_async_tool(no_op)],
+        tools=[beta_async_tool(fn)],
         max_iterations=1,
     )
     await runner.until_done()
@@ -170,26 +202,48 @@ async def anthropic(calls: Sequence[ToolCall]) -> Execute:
     return execute
 
 
-async def bare_tasks(calls: Sequence[ToolCall]) -> Execute:
+async def bare_tasks(calls: Sequence[ToolCall], fn: Fn) -> Execute:
     """Return what no executor that runs tools side by side can go below: one task for each, and nothing else."""
 
     async def execute() -> list[tuple[str, str]]:
-        texts = await asyncio.gather(*[no_op() for _ in calls])
+        texts = await asyncio.gather(*[fn(**call.arguments) for call in calls])
         return [(call.id, text) for call, text in zip(calls, texts, strict=True)]
 
     return execute
 
 
-PEERS: Final[dict[str, Callable[[Sequence[ToolCall]], Coroutine[Any, Any, Execute]]]] = {
+async def agent_framework(calls: Sequence[ToolCall], fn: Fn) -> Execute:
+    """`agent_framework._tools._try_execute_function_call_groups`, as a chat client calls it."""
+    import agent_framework._tools as tools  # type: ignore[import-not-found,unused-ignore]
+    from agent_framework import Content  # type: ignore[import-not-found,unused-ignore]
+
+    contents = [
+        Content.from_function_call(call_id=call.id, name=call.name, arguments=encode(call.arguments)) for call in calls
+    ]
+    config = tools.normalize_function_invocation_configuration(None)
+    wrapped = [tools.tool(fn, approval_mode="never_require")]
+
+    async def execute() -> list[tuple[str, str]]:
+        groups, _ = await tools._try_execute_function_call_groups({}, contents, wrapped, config)
+        return [(result.call_id, result.result) for group in groups for result in group]
+
+    return execute
+
+
+Make = Callable[[Sequence[ToolCall], Fn], Coroutine[Any, Any, Execute]]
+
+PEERS: Final[dict[str, Make]] = {
     "pydantic-ai": pydantic_ai,
     "openai-agents": openai_agents,
     "LangGraph's ToolNode": langgraph,
     "Anthropic's runner": anthropic,
+    "Microsoft Agent Framework": agent_framework,
 }
 
 _BARE: Final = "(bare tasks)"
 
-_GOAL: Final = 0.1
+_NO_OP_GOAL: Final = 0.1
+_TYPED_GOAL: Final = 0.2
 _COLUMNS: Final = (
     "calls",
     "framework",
@@ -200,40 +254,76 @@ _COLUMNS: Final = (
 )
 
 
-def run(effort: Effort, names: Sequence[str] = tuple(PEERS)) -> Table:
-    """Measure each framework against a ToolBatch, in turns, on asyncio."""
+def run(effort: Effort, names: Sequence[str] = tuple(PEERS)) -> list[Table]:
+    """Measure each framework against a ToolBatch, in turns, on asyncio: tools that do nothing, then typed ones."""
     sizes = (8,) if effort.quick else (8, 64)
     with asyncio.Runner(loop_factory=LOOPS["asyncio"]) as runner:
-        rows = [row for size in sizes for row in _rows(runner, size, names, effort)]
-    return Table(
-        "A batch of no-op tools in other frameworks",
-        "Times are of a batch, each framework in turns with a whole `ToolBatch` and its export. Only their tool execution is\n"
-        "measured: `ToolNode.ainvoke`; pydantic-ai's `process_tool_calls` with what a run handed to it; openai-agents'\n"
-        "`execute_function_tool_calls`; the Anthropic runner's `_generate_tool_call_response`, which awaits one tool after the\n"
-        "other, without tasks, timeouts or cancellation. The goal is about the cheapest of a size; the others inform. Bare tasks\n"
-        "are no framework: `asyncio.gather` over the tools, the least that running them side by side costs.",
-        "at least 10 times less than the best of them, that is a CPU ratio of at most 0.1",
-        _COLUMNS,
-        rows,
-    )
+        bare = [
+            row for size in sizes for row in _rows(runner, announce(size), no_op, toolbatch, names, _NO_OP_GOAL, effort)
+        ]
+        typed = [
+            row
+            for size in sizes
+            for row in _rows(runner, _announce_typed(size), add, toolbatch_tools, names, _TYPED_GOAL, effort)
+        ]
+    return [
+        Table(
+            "A batch of no-op tools in other frameworks",
+            "Times are of a batch, each framework in turns with a whole `ToolBatch` and its export. Only their tool execution is\n"
+            "measured: `ToolNode.ainvoke`; pydantic-ai's `process_tool_calls` with what a run handed to it; openai-agents'\n"
+            "`execute_function_tool_calls`; Agent Framework's `_try_execute_function_call_groups`; the Anthropic runner's\n"
+            "`_generate_tool_call_response`, which awaits one tool after the other, without tasks, timeouts or cancellation. The goal\n"
+            "is about the cheapest of a size; the others inform. Bare tasks are no framework: `asyncio.gather` over the tools, the\n"
+            "least that running them side by side costs.",
+            "at least 10 times less than the best of them, that is a CPU ratio of at most 0.1",
+            _COLUMNS,
+            bare,
+        ),
+        Table(
+            "A batch of typed tools in other frameworks",
+            "The same with a tool of two typed arguments. Ours: `ToolBatch(tools=catalog)`, `start_all`, its export: names looked up,\n"
+            "arguments checked and converted by pydantic.",
+            "at least 5 times less than the best of them, that is a CPU ratio of at most 0.2",
+            _COLUMNS,
+            typed,
+        ),
+    ]
 
 
-def _rows(runner: asyncio.Runner, size: int, names: Sequence[str], effort: Effort) -> list[Row]:
-    calls = announce(size)
-    ours = runner.run(toolbatch(calls))
+def _announce_typed(count: int) -> list[ToolCall]:
+    return [ToolCall(f"call_{number:06}", "add", '{"x":1,"y":2}') for number in range(count)]
+
+
+def _rows(
+    runner: asyncio.Runner,
+    calls: Sequence[ToolCall],
+    fn: Fn,
+    make_ours: Make,
+    names: Sequence[str],
+    goal: float,
+    effort: Effort,
+) -> list[Row]:
+    ours = runner.run(make_ours(calls, fn))
     expected = runner.run(ours())
     rows = []
     for name, make in [*[(name, PEERS[name]) for name in names], (_BARE, bare_tasks)]:
-        theirs = runner.run(make(calls))
+        theirs = runner.run(make(calls, fn))
         require_equal(expected, runner.run(theirs()))
         comparison = compare(
             looped(runner, _repeated(ours)), looped(runner, _repeated(theirs)), effort, rounds=min(effort.rounds, 15)
         )
         times = f"{1 / comparison.ratio:.1f}"
-        cells = (f"{size}", name, micro(comparison.ours), micro(comparison.theirs), times, f"{comparison.ratio:.3f}")
+        cells = (
+            f"{len(calls)}",
+            name,
+            micro(comparison.ours),
+            micro(comparison.theirs),
+            times,
+            f"{comparison.ratio:.3f}",
+        )
         rows.append(Row(cells, comparison.ratio, None))
     best = max(rows[:-1], key=lambda row: row.figure)
-    return [row._replace(goal=_GOAL) if row is best else row for row in rows]
+    return [row._replace(goal=goal) if row is best else row for row in rows]
 
 
 def _repeated(execute: Execute) -> Callable[[int], Coroutine[Any, Any, None]]:
@@ -252,6 +342,7 @@ _PACKAGES: Final = (
     "langgraph-prebuilt",
     "langchain-core",
     "anthropic",
+    "agent-framework-core",
 )
 
 
@@ -267,10 +358,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{unknown[0]!r} is not measured here; there are {', '.join(PEERS)}")
     if options.write and (options.quick or options.names):
         parser.error("--write is for a full run of all peers")
-    table = run(QUICK if options.quick else FULL, options.names or tuple(PEERS))
-    print(table.markdown())
+    tables = run(QUICK if options.quick else FULL, options.names or tuple(PEERS))
+    for table in tables:
+        print(table.markdown())
     if options.write:
-        write("peers", page([table], _PACKAGES, "python -m benchmarks.peers --write"))
+        write("peers", page(tables, _PACKAGES, "python -m benchmarks.peers --write"))
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def test_each_comparison_reports_ratios(name: str) -> None:
 def test_the_anthropic_runner_gives_the_same_results() -> None:
     """The one peer that this environment has too; its figure is the only one, so it is held to the goal."""
     pytest.importorskip("anthropic")
-    table = peers.run(QUICK, ["Anthropic's runner"])
+    (table, typed) = peers.run(QUICK, ["Anthropic's runner"])
+    assert typed.rows
     framework, bare = table.rows
     assert framework.goal == 0.1
     assert bare.goal is None

@@ -7,12 +7,14 @@ result is *unknown*: it is never run again by itself.
 from ._ids import operation_id
 from ._memory import MemoryOperationStore
 from ._owners import OwnerState, owner_state, this_owner
+from ._postgres import PostgresOperationStore
 from ._resolve import resolve
 from ._sqlite import SqliteOperationStore
 
 __all__ = [
     "MemoryOperationStore",
     "OwnerState",
+    "PostgresOperationStore",
     "SqliteOperationStore",
     "operation_id",
     "owner_state",

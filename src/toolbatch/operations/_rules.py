@@ -23,10 +23,10 @@ from toolbatch.ports import (
     Unknown,
 )
 
-__all__ = ["Row", "Rows", "Ticket", "claim", "complete", "reconcile", "release", "release_unknown"]
+__all__ = ["NOBODY", "Row", "Rows", "Ticket", "claim", "complete", "reconcile", "release", "release_unknown"]
 
 
-_NOBODY: Final = "-"
+NOBODY: Final = "-"
 """The secret of a claim that nobody can complete any more."""
 
 
@@ -135,14 +135,14 @@ def complete(rows: Rows, token: ClaimToken, result: bytes, now: float) -> None:
 def release(rows: Rows, token: ClaimToken) -> None:
     """Give the claimant's claim back."""
     row = rows.get(token.operation_id)
-    if row is None:
+    if row is None or (row.secret == NOBODY and row.claim == token.claim):
         return
     if not _holds(token, row) or row.completed_at is not None:
         raise _lost(row, "nothing is released")
     if row.attempt == 1:
         rows.delete(row.id)
     else:  # an earlier attempt may have had an effect, so the operation must not be forgotten
-        rows.update(row._replace(secret=_NOBODY))
+        rows.update(row._replace(secret=NOBODY))
 
 
 def reconcile(rows: Rows, operation_id: str, result: bytes, claim: str | None, by: str, now: float) -> None:
@@ -171,7 +171,7 @@ def release_unknown(rows: Rows, operation_id: str, claim: str | None) -> bool:
 
 
 def _holds(token: ClaimToken, row: Row) -> bool:
-    return row.secret == token.secret != _NOBODY
+    return row.secret == token.secret != NOBODY
 
 
 def _claimed(operation_id: str, ticket: Ticket, attempt: int, claimed_at: float) -> Claimed:

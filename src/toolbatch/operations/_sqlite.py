@@ -69,8 +69,12 @@ class SqliteOperationStore(Store):
         await self._writer.aclose()
 
     async def __aenter__(self) -> Self:
-        """Open the file, and make or migrate its tables."""
-        await self._writer.ask(_nothing)
+        """Open the file, and make or migrate its tables; a store that can't be opened is closed."""
+        try:
+            await self._writer.ask(_nothing)
+        except BaseException:
+            self._writer.close()
+            raise
         return self
 
     async def _apply(self, operation_id: str, step: Step[T], *, undo: Step[None] | None = None) -> T:
@@ -90,8 +94,8 @@ class SqliteOperationStore(Store):
     def __del__(self) -> None:
         writer: Writer | None = getattr(self, "_writer", None)  # None where the constructor raised
         if writer is not None and writer.is_running and not sys.is_finalizing():
+            writer.close()  # first, since a warning may be an error
             warnings.warn(f"{self!r} was never closed; use `async with` or aclose()", ResourceWarning, stacklevel=2)
-            writer.close()
 
     def __repr__(self) -> str:
         return f"<SqliteOperationStore of {self._writer.path!r}>"

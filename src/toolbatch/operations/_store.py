@@ -1,11 +1,13 @@
 """What every store does before and after its own work: checks what it is given, draws tokens, reads the clock."""
 
+import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 from toolbatch.core._text import require_text
@@ -16,18 +18,19 @@ from toolbatch.ports import (
     ClaimToken,
     Operation,
     OperationRecord,
+    OperationStoreError,
 )
 
 from . import _rules
 from ._owners import this_owner
 from ._rules import Rows, Ticket
 
-__all__ = ["Step", "Store"]
+__all__ = ["Step", "Store", "answered"]
 
 T = TypeVar("T")
 
-Step = Callable[[Rows], T]
-"""One rule with its arguments: part of a transaction, given its rows."""
+Step = partial[T]
+"""One rule with its arguments but for the rows: what it is called with, within a transaction."""
 
 _PURGED_AT_ONCE: Final = 1000
 """Rows that one step of a purge looks at, so that others' claims wait for no longer than that takes."""
@@ -156,6 +159,25 @@ class Store(ABC):
     @staticmethod
     def _releasing(token: ClaimToken) -> Step[None]:
         return partial(_rules.release, token=token)
+
+
+async def answered(submit: "Callable[[asyncio.Future[Any] | None], None]", undo: Callable[[], None] | None) -> Any:
+    """Submit a request and return its answer; undo it if its caller leaves without.
+
+    Args:
+        submit: Queues the request, to be answered by this future.
+        undo: Queues what undoes it. Since that comes behind the request, it undoes it wherever it is: still in the queue, or
+            done with its answer on the way here.
+    """
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    submit(future)
+    try:
+        return await future
+    except (asyncio.CancelledError, GeneratorExit):
+        if undo is not None:
+            with suppress(OperationStoreError):
+                undo()
+        raise
 
 
 def _record(rows: Rows, operation_id: str) -> OperationRecord | None:

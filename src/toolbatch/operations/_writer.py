@@ -19,6 +19,7 @@ from toolbatch.ports import OperationStoreClosedError, OperationStoreError
 
 from ._complaints import complaint, primary_code
 from ._database import Database, MovedError, Place, UnsuitableError, identity_of
+from ._store import answered
 
 __all__ = ["Writer"]
 
@@ -99,16 +100,10 @@ class Writer:
             OperationStoreError: It could not be done, or the writer is closed.
             Exception: Whatever the job raised.
         """
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._submit(_Request(job, future))
-        try:
-            return await future
-        except (asyncio.CancelledError, GeneratorExit):
-            # The job is in the queue, or done with its answer on the way here: what comes behind it undoes it either way.
-            if undo is not None:
-                with suppress(OperationStoreError):
-                    self._submit(_Request(undo, None))
-            raise
+        return await answered(
+            lambda future: self._submit(_Request(job, future)),
+            None if undo is None else lambda: self._submit(_Request(undo, None)),
+        )
 
     def close(self) -> None:
         """Do what is in the queue, close the file, and end the thread; don't wait for it."""

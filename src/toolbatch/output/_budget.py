@@ -20,12 +20,12 @@ __all__ = ["OutputBudget", "OverflowPolicy"]
 T = TypeVar("T")
 
 OverflowPolicy = Literal["auto", "truncate", "spill"]
-"""What happens to a text over its budget: `truncate` cuts it; `spill` saves the whole and shows it cut, and only cuts it where there is
-no store or the store fails; `auto` does what `spill` does, and says by its name that a store is not expected."""
+"""What happens to a text over its budget. `truncate` cuts it. `auto` saves the whole and shows it cut, and only cuts it where there is no
+store or the store fails. `spill` is the same, and a missing store is told in the log."""
 
 _POLICIES: Final = ("auto", "truncate", "spill")
 
-_LONG_ESTIMATED: Final = 200_000  # characters whose estimate takes more than a few milliseconds
+_LONG_ESTIMATED: Final = 100_000  # characters whose estimate takes more than a few milliseconds
 _LONG_COUNTED: Final = 20_000  # characters for which a tokenizer takes as long
 
 _MAX_LOCATOR: Final = 128
@@ -148,9 +148,8 @@ class OutputBudget:
         if len(text) <= (_LONG_ESTIMATED if self._counter.is_estimate else _LONG_COUNTED):
             return call()
         try:
-            return await Aside(idle_seconds=0).run(
-                call
-            )  # one of its own: a tokenizer that hangs must not stop the next
+            # In a thread of its own: a tokenizer that hangs must not stop the next.
+            return await Aside(idle_seconds=0).run(call)
         except NoThreadError:
             return call()
 
@@ -165,9 +164,7 @@ class OutputBudget:
         seconds = self.store_timeout if within is None else min(self.store_timeout, within / 2)
         try:
             record = await bounded(save, seconds)
-            problem = (
-                _problem(record, text) if isinstance(record, SpillRecord) else f"{preview(record)}, no SpillRecord"
-            )
+            problem = _problem(record, text)
             if problem is None:
                 return record
             warn("the output of %s (call %s) was cut, not saved: the store answered %s", tool_name, call_id, problem)
@@ -187,8 +184,10 @@ def _text(content: object) -> str:
     return joined(content)
 
 
-def _problem(record: SpillRecord, text: str) -> str | None:
-    """Say what is wrong with a store's record, `None` if nothing is."""
+def _problem(record: object, text: str) -> str | None:
+    """Say what is wrong with a store's answer, `None` if nothing is."""
+    if not isinstance(record, SpillRecord):
+        return f"{preview(record)}, no SpillRecord"
     locator, sentence = record.locator, record.retrieval
     if not isinstance(locator, str) or not 0 < len(locator) <= _MAX_LOCATOR or not _is_plain(locator):
         return f"the locator {preview(locator)}"

@@ -87,18 +87,19 @@ async def _ask(pieces: AsyncIterator[str], pattern: str, start: int, seconds: fl
     encoded = pattern.encode(*_ENCODING)
     order = Order(len(encoded), start, _MAX_MATCHES, _MAX_CHARS, _WIDTH, int(seconds) + 2)
     process = await _begin()
-    is_late = False
+    timer = asyncio.timeout(seconds)
     try:
         try:
-            async with asyncio.timeout(seconds):
+            async with timer:
                 await _feed(process, b"%s\n%s" % (" ".join(map(str, order)).encode(), encoded), pieces)
                 await process.wait()
         except TimeoutError:
-            is_late = True
+            if not timer.expired():
+                raise  # it is the store's own
     finally:
         await _end(process)
     assert process.stdout is not None  # noqa: S101  it was asked for
-    return await process.stdout.read(), is_late
+    return await process.stdout.read(), timer.expired()
 
 
 async def _begin() -> Process:

@@ -155,9 +155,8 @@ class _Cut:
             made = self.keeping(kept)
             if self._counter(made.text) <= self._max_tokens:
                 return made
-            kept -= (
-                kept // 8 + 1
-            )  # the real figures of a notice may have more tokens than the widest, if a tokenizer wills it
+            # The real figures may have more tokens than the widest, if a tokenizer wills it.
+            kept -= kept // 8 + 1
         return None
 
     def keeping(self, kept: int) -> Truncation:
