@@ -19,6 +19,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/render_table.py --check
+	$(BIN)/python -m tools.render_lanes --check
 
 fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
@@ -26,6 +27,7 @@ fmt: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/python tools/render_table.py
+	$(BIN)/python -m tools.render_lanes
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks

@@ -10,7 +10,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LINES_IN_A_FILE = 400
 LINES_IN_A_FUNCTION = 60
 LINES_IN_NINE_FUNCTIONS_OF_TEN = 40
-LINES_IN_THE_CORE = 2250  # docstrings included, which are half of it; rich content is 350 lines of it
+LINES_IN_THE_CORE = 2300  # docstrings included, which are half of it; rich content is 350 lines of it
 
 
 def length(file: Path) -> int:

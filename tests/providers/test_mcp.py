@@ -92,7 +92,7 @@ def test_several_requests() -> None:
     requests = [request(3), request("3"), request(None), request(True), request("x", None), request("y", {"name": "f"})]
     calls = mcp.calls(requests)
     assert [call.id for call in calls][::4] == ["3", "x"]
-    assert len({call.id for call in calls}) == 6
+    assert len({call.id for call in calls} - {"True"}) == 6
     assert [call.name for call in calls][-2:] == ["unnamed_tool", "f"]
     assert [call.problem is None for call in calls] == [True, True, True, True, False, True]
     results = mcp.results(succeeded(calls, *"abcdef"))

@@ -200,7 +200,6 @@ class Wire:
     refused: Callable[[list[Any]], object]  # None where every judge accepts
     user: Json
     has_ids: bool = True
-    takes_text: bool = True  # the SDK's own type takes arguments as text
 
     def forms(self, wire: Json) -> list[Any]:
         """The same response as wire JSON, as the SDK's object, and as that object's dumps."""
@@ -248,7 +247,6 @@ OLLAMA = Wire(
     ollama_refused,
     _USER,
     has_ids=False,
-    takes_text=False,
 )
 SAMPLING = Wire(
     "mcp",
@@ -258,6 +256,5 @@ SAMPLING = Wire(
     CreateMessageResultWithTools.model_validate,
     sampling_refused,
     {"role": "user", "content": {"type": "text", "text": "Hi."}},
-    takes_text=False,
 )
 WIRES = (MISTRAL, ENTRIES, COHERE, OLLAMA, SAMPLING)

@@ -8,8 +8,13 @@ A tool's failure is an outcome, never an exception. What is raised is the caller
     |-- InvalidTypeError (TypeError)         likewise, where the type is wrong
     |-- ProviderMismatchError (ValueError)   a provider's message is not what the caller said it would be
     |-- ToolError                              raised by a tool on purpose: an answer for the model, or the end of the turn
+    |   `-- ToolTimeoutError (TimeoutError)  what stands around a tool sees of the tool's own time bound
     |-- BatchStateError (RuntimeError)       the object is not in a state in which this call has a meaning
     |   `-- BatchClosedError                 new work for a batch that has given all its answers; nothing was run
+    |-- OperationConflictError (ValueError)  one operation's id for another's arguments, or another's identity
+    |-- ClaimLostError (RuntimeError)        a claim is no longer the claimant's
+    |-- OperationStoreError (RuntimeError)   a store could not do what it was asked; the message says what stands
+    |   `-- OperationStoreClosedError        it was closed before
     `-- WrongThreadError (RuntimeError)      an object that lives in one thread was used from another
 """
 
