@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from . import core_alone, deadline, memory, pipeline, scaling, session, transcript, whole
+from . import core_alone, deadline, memory, operations, pipeline, scaling, session, transcript, whole
 from ._measure import FULL, QUICK, Effort
 from ._report import Table, page, write
 
@@ -19,6 +19,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort], Table]]] = {
     "deadline": deadline.run,
     "session": session.run,
     "pipeline": pipeline.run,
+    "operations": operations.run,
     "transcript": transcript.run,
     "transcript-growth": transcript.run_growth,
 }

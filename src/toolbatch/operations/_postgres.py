@@ -116,7 +116,7 @@ class PostgresOperationStore(Store):
 
     async def _apply(self, operation_id: str, step: Step[T], *, undo: Step[None] | None = None) -> T:
         self._require_open()
-        # One lane for one operation: what undoes a claim must not overtake it on another connection.
+        # One lane for one operation: who asks next must find done what was asked before, or undone.
         lane = self._lanes[hash(operation_id) % self._count]
         return cast(
             "T",
