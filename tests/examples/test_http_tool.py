@@ -29,7 +29,7 @@ def read(*paths: str) -> list[ToolCall]:
 
 def ends(snapshot: Snapshot) -> dict[str, str | None]:
     """How each call ended: `None` for a success."""
-    return {call.id: call.settlement and call.settlement.code for call in snapshot.calls}
+    return {call.id: None if call.settlement is None else call.settlement.code for call in snapshot.calls}
 
 
 @pytest.mark.parametrize("phase", ["token", "headers", "body", "back-off"])

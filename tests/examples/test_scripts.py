@@ -11,7 +11,7 @@ SAID = {
     "agent.py": "\n1 flight booked, 3 requests, 0 refused\n",
     "demo.py": "\nOK: 27 requests, 0 refused: every call was answered once, in order, whatever happened.\n",
     "fastapi_disconnect.py": "2 requests, 0 refused",
-    "http_tool.py": "flaky      3 attempt(s): \"fine\"\n",
+    "http_tool.py": 'flaky      3 attempt(s): "fine"\n',
     "outlive_disconnect.py": "[comes back] Your hotel in Oslo is booked.",
     "plain_asyncio.py": '{"error":{"code":"timeout"',
     "without_toolbatch.py": "400: No tool output found for function call call_1.",
