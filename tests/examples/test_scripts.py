@@ -12,8 +12,10 @@ SAID = {
     "demo.py": "\nOK: 27 requests, 0 refused: every call was answered once, in order, whatever happened.\n",
     "fastapi_disconnect.py": "2 requests, 0 refused",
     "http_tool.py": 'flaky      3 attempt(s): "fine"\n',
+    "langgraph_agent.py": "I could find out about nothing else.",
     "outlive_disconnect.py": "[comes back] Your hotel in Oslo is booked.",
     "plain_asyncio.py": '{"error":{"code":"timeout"',
+    "pydantic_ai_agent.py": "I could find out about nothing else.",
     "without_toolbatch.py": "400: No tool output found for function call call_1.",
 }
 
