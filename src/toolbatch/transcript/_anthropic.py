@@ -5,16 +5,16 @@ server runs itself (`server_tool_use`, `mcp_tool_use` and their results) is cont
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final, final
 
 from ._block_lane import BlockLane
 from ._fold import folded, joined
-from ._matching import NOWHERE, Call, Matching, Result
+from ._matching import Matching
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import field, getter, key_of
+from ._read import Members, field, key_of, members
 from ._texts import is_close_text, told
+from ._turns import NOWHERE, Call, Result
 
 __all__ = ["Anthropic"]
 
@@ -28,8 +28,9 @@ class Anthropic(BlockLane):
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
         run = NOWHERE
         for position, message in enumerate(messages):
-            get = message.get if type(message) is dict else getter(message, position)
-            role, content = get("role"), get("content")
+            if type(message) is not dict:
+                message = members(message, position)
+            role, content = message.get("role"), message.get("content")
             if role == "user" and isinstance(content, (list, tuple)):
                 run = _results(content, position, run, seen)
             elif role == "assistant" and isinstance(content, (list, tuple)):
@@ -77,28 +78,35 @@ class Anthropic(BlockLane):
 
 
 def _calls(content: Sequence[Any], position: int, seen: Matching) -> int:
-    turn = NOWHERE
-    behind = False
+    keys: list[str | int | None] = []
+    indices: list[int] = []
+    behind = untidy = False
     for index, block in enumerate(content):
-        get = block.get if type(block) is dict else partial(field, block)
-        kind = get("type")
+        if type(block) is not dict:
+            block = Members(block)
+        kind = block.get("type")
         if kind == "tool_use":
-            if turn < 0:
-                turn = seen.turn(position)
-            seen.call(turn, key_of(get("id")), index)
+            keys.append(key_of(block.get("id")))
+            indices.append(index)
             behind = True
         elif kind in _BARRIERS:
             behind = False
-        elif behind:
-            seen.untidy(turn)
+        else:
+            untidy |= behind
+    if not keys:
+        return NOWHERE
+    turn = seen.turn(position, keys, indices)
+    if untidy:
+        seen.untidy.add(turn)
     return turn
 
 
 def _results(content: Sequence[Any], position: int, run: int, seen: Matching) -> int:
     for index, block in enumerate(content):
-        get = block.get if type(block) is dict else partial(field, block)
-        if get("type") == "tool_result":
-            seen.answer(key_of(get("tool_use_id")), position, index, run)
+        if type(block) is not dict:
+            block = Members(block)
+        if block.get("type") == "tool_result":
+            seen.answer(key_of(block.get("tool_use_id")), position, index, run)
         else:
             run = NOWHERE
     return run

@@ -13,7 +13,7 @@ from toolbatch.core import ToolbatchError, ToolCall, encode, preview, sound
 
 from ._law import LaneName, lane_of
 from ._openai_responses import item_type
-from ._read import NO_MESSAGE, changed, field, getter, require_messages
+from ._read import NO_MESSAGE, changed, field, members, require_messages
 
 __all__ = ["ArgumentsRepair", "RepairedArguments", "repair_arguments"]
 
@@ -84,7 +84,7 @@ def repair_arguments(messages: list[Any], lane: LaneName) -> RepairedArguments:
     repairs: list[ArgumentsRepair] = []
     view = list(require_messages(messages))
     for position, message in enumerate(messages):
-        get = getter(message, position)
+        get = members(message, position).get
         if lane == "openai_responses" and item_type(get) != "function_call":
             continue
         for mend, paths in ((_as_text, _TEXTS.get(lane, ())), (_as_object, _OBJECTS.get(lane, ()))):

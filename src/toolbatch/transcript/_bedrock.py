@@ -11,11 +11,12 @@ from toolbatch.core import ToolbatchError, encode, preview
 
 from ._block_lane import BlockLane
 from ._fold import joined
-from ._matching import NOWHERE, Call, Matching, Result
+from ._matching import Matching
 from ._plan import Close, Note
-from ._read import changed, field, getter, key_of
+from ._read import changed, field, key_of, members
 from ._segments import is_tidy
 from ._texts import is_close_text, told
+from ._turns import NOWHERE, Call, Result
 
 __all__ = ["Bedrock"]
 
@@ -29,8 +30,9 @@ class Bedrock(BlockLane):
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
         turn = NOWHERE
         for position, message in enumerate(messages):
-            get = message.get if type(message) is dict else getter(message, position)
-            role, content = get("role"), get("content")
+            if type(message) is not dict:
+                message = members(message, position)
+            role, content = message.get("role"), message.get("content")
             if not isinstance(content, (list, tuple)):
                 turn = seen.tail = NOWHERE
             elif role == "assistant":
@@ -41,14 +43,18 @@ class Bedrock(BlockLane):
         seen.run = turn
 
     def _calls(self, content: Sequence[Any], position: int, seen: Matching) -> int:
-        turn = NOWHERE
+        keys: list[str | int | None] = []
+        indices: list[int] = []
         for index, block in enumerate(content):
             use = field(block, "toolUse")
             if use is not None and field(use, "type") != _HOSTED:
-                turn = seen.turn(position) if turn < 0 else turn
-                seen.call(turn, key_of(field(use, "toolUseId")), index)
-        if turn >= 0 and not is_tidy(content, self.kind):
-            seen.untidy(turn)
+                keys.append(key_of(field(use, "toolUseId")))
+                indices.append(index)
+        if not keys:
+            return NOWHERE
+        turn = seen.turn(position, keys, indices)
+        if not is_tidy(content, self.kind):
+            seen.untidy.add(turn)
         return turn
 
     def is_close(self, result: Result) -> bool:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ._lane import Lane
-from ._matching import Result
 from ._message_lane import spliced
 from ._plan import Batch, Note, Plan
 from ._read import changed, field, fields
 from ._segments import arranged
+from ._turns import Result
 
 __all__ = ["BlockLane"]
 

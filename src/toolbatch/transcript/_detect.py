@@ -6,7 +6,7 @@ from typing import Any, Final
 from toolbatch.core import InvalidInputError
 
 from ._law import LANES, LaneName
-from ._read import field, getter, require_messages
+from ._read import field, members, require_messages
 
 __all__ = ["detect"]
 
@@ -30,7 +30,7 @@ def detect(messages: list[Any]) -> LaneName:
     """
     known = not messages
     for position, message in enumerate(require_messages(messages)):
-        get = getter(message, position)
+        get = members(message, position).get
         if get("parts") is not None and get("role") in ("user", "model", "function", None):
             return "gemini"
         role, kind = get("role"), get("type")

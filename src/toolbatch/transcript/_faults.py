@@ -1,51 +1,15 @@
-"""From the matching to what is wrong: one list of faults, which `check` words and the plan mends."""
+"""From the matching to what is wrong: the violations, which `check` returns and the plan mends."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 
 from ._findings import Form, Violation
-from ._matching import NOWHERE, Call, Matching, Result, Sources, Turn
+from ._matching import Matching
+from ._turns import NOWHERE, Call, Result
 
-__all__ = ["Fault", "IsClose", "faults", "recorded", "violation"]
+__all__ = ["IsClose", "faults", "recorded", "violation"]
 
 IsClose = Callable[[Result], bool]
 """Whether a result is an interrupted close that the law wrote earlier: a lane knows."""
-
-
-@dataclass(slots=True)
-class Fault:
-    """One form in one turn, or the orphans of the whole list.
-
-    Attributes:
-        form: Which.
-        position: Where it is reported.
-        turn: The turn; `None` for orphans.
-        calls: The calls concerned, in call order.
-        results: The results concerned, in transcript order.
-    """
-
-    form: Form
-    position: int
-    turn: Turn | None
-    calls: list[Call]
-    results: list[Result] = field(default_factory=list)
-
-    @property
-    def call_ids(self) -> tuple[str, ...]:
-        """The ids to report."""
-        if len(self.calls) == 1:
-            return (self.calls[0].label,)
-        named: Iterable[Call | Result] = self.calls if self.turn is not None else self.results
-        return tuple(dict.fromkeys([entry.label for entry in named]))
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The indices of the messages concerned."""
-        here = {call.position for call in self.calls}
-        if not self.results and here == {self.position}:
-            return (self.position,)
-        here.update(result.position for result in self.results)
-        return tuple(sorted(here | {self.position}))
 
 
 def recorded(results: list[Result], is_close: IsClose) -> list[Result]:
@@ -59,57 +23,79 @@ def recorded(results: list[Result], is_close: IsClose) -> list[Result]:
     return [result for result in results if not is_close(result)] or results[:1]
 
 
-def faults(seen: Matching, sources: Sources, is_close: IsClose, *, repair_last: bool = True) -> Iterator[list[Fault]]:
-    """Yield the faults of each faulty turn, in the order of the transcript; within a turn, the calls' own first.
+def faults(seen: Matching, is_close: IsClose, *, repair_last: bool = True) -> Iterator[tuple[int, list[Violation]]]:
+    """Yield what is wrong turn by turn, in the order of the transcript: a turn's number, and the calls' own faults first.
 
-    Orphans come as one list by themselves, where the first of them stands. One turn is looked at after the other, so that
-    a long list of faults costs no more a turn than a short one.
+    Orphans come as one violation of no turn (`NOWHERE`), where the first of them stands. One turn is looked at after the
+    other, so that a long list of faults costs no more a turn than a short one.
     """
-    spared = NOWHERE if repair_last else seen.tail
-    orphans = [] if seen.opaque else seen.orphan_results(sources)
-    for turn in seen.faulty_turns(sources):
-        if orphans and orphans[0].position < turn.position:
-            yield [Fault("orphan_result", orphans[0].position, None, [], orphans)]
+    orphans = [] if seen.opaque else seen.orphans
+    unanswered = seen.unanswered()
+    if not repair_last:
+        unanswered.pop(seen.tail, None)
+    disordered = {*seen.untidy, *seen.repeats, *seen.strange}
+    for turn in sorted({*disordered, *unanswered}):
+        if orphans and orphans[0].position < seen.positions[turn]:
+            yield NOWHERE, [violation("orphan_result", orphans[0].position, orphans)]
             orphans = []
-        found = list(_of_turn(turn, is_close, close=turn.number != spared))
-        if found:
-            yield found
+        found = _of_order(seen, turn, is_close) if turn in disordered else []
+        if turn in unanswered:
+            found.append(_of_calls(seen, "missing_result", turn, unanswered[turn]))
+        yield turn, found
     if orphans:
-        yield [Fault("orphan_result", orphans[0].position, None, [], orphans)]
+        yield NOWHERE, [violation("orphan_result", orphans[0].position, orphans)]
 
 
-def _of_turn(turn: Turn, is_close: IsClose, *, close: bool) -> Iterator[Fault]:
-    if not turn.tidy:
-        yield Fault("trailing_text", turn.position, turn, turn.calls)
-    if turn.repeats:
-        yield Fault("duplicate_call", turn.position, turn, turn.repeats)
-    late: list[Call] = []
-    doubled: list[Call] = []
-    unanswered: list[Call] = []
-    moved: list[Result] = []
-    for call in turn.calls:
-        places = call.places
-        if not places:
-            if call.required and close:
-                unanswered.append(call)
-        elif len(places) > 1:
+def _of_order(seen: Matching, turn: int, is_close: IsClose) -> list[Violation]:
+    """Return what is wrong with the calls of a turn and with the results that it has."""
+    found: list[Violation] = []
+    if turn in seen.untidy:
+        found.append(_of_calls(seen, "trailing_text", turn, seen.calls(turn)))
+    if turn in seen.repeats:
+        found.append(_of_calls(seen, "duplicate_call", turn, seen.repeats[turn]))
+    late: list[int] = []
+    moved: list[int] = []
+    doubled: list[int] = []
+    folded: list[int] = []
+    for call in sorted({*seen.strange.get(turn, ())}):
+        places = seen.places(turn, call)
+        position, _, run = places[0]
+        if len(places) > 1:
             doubled.append(call)
-            first = recorded(call.results, is_close)[0]
-            if call.required and first.run != turn.number:
-                late.append(call)
-                moved.append(first)
-        elif places[0][2] != turn.number and call.required:
+            folded += [position for position, _, _ in places]
+            if any(one != turn for _, _, one in places):  # all at home are not late, whichever of them counts
+                first = recorded(seen.results(turn, call), is_close)[0]
+                position, run = first.position, first.run
+        if run != turn and call not in seen.optional:
             late.append(call)
-            moved += call.results
+            moved.append(position)
     if late:
-        yield Fault("late_result", turn.position, turn, late, moved)
+        found.append(_of_calls(seen, "late_result", turn, late, moved))
     if doubled:
-        results = [result for call in doubled for result in call.results]
-        yield Fault("duplicate_result", turn.position, turn, doubled, results)
-    if unanswered:
-        yield Fault("missing_result", turn.position, turn, unanswered)
+        found.append(_of_calls(seen, "duplicate_result", turn, doubled, folded))
+    return found
 
 
-def violation(fault: Fault) -> Violation:
-    """Return a fault as what a caller reads."""
-    return Violation(fault.form, fault.call_ids, fault.position, fault.positions)
+def _of_calls(seen: Matching, form: Form, turn: int, calls: Sequence[int], positions: Sequence[int] = ()) -> Violation:
+    """Return a violation of some calls of a turn and of the messages at some positions, without making objects of them."""
+    if seen.sources.flat:
+        positions = [*(seen.index(turn, call) for call in calls), *positions]
+    return _worded(form, seen.positions[turn], list(map(seen.label, calls)), positions)
+
+
+def violation(form: Form, position: int, calls: Sequence[Call | Result], results: Sequence[Result] = ()) -> Violation:
+    """Return a violation of calls and their results, or of results that have no call.
+
+    Args:
+        form: Which.
+        position: Where it is reported.
+        calls: What it is named by, in call order.
+        results: Whose messages it concerns too.
+    """
+    return _worded(form, position, [call.label for call in calls], [entry.position for entry in (*calls, *results)])
+
+
+def _worded(form: Form, position: int, labels: Sequence[str], positions: Sequence[int]) -> Violation:
+    """Return a violation as a caller reads it: each name once, each message once."""
+    call_ids = tuple(labels) if len(labels) < 2 else tuple(dict.fromkeys(labels))
+    return Violation(form, call_ids, position, tuple(sorted({position, *positions})) if positions else (position,))

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Final, final
 from toolbatch.core import ToolbatchError, encode, preview
 
 from ._block_lane import BlockLane
-from ._matching import NOWHERE, Call, Matching, Result
+from ._matching import Matching
 from ._plan import Close, Note
-from ._read import changed, field, getter, key_of, like
+from ._read import changed, field, key_of, like, members
 from ._segments import is_tidy
 from ._texts import SECOND_RESULT_TEXT, is_close_text, joiner, told
+from ._turns import NOWHERE, Call, Result
 
 __all__ = ["Gemini"]
 
@@ -43,8 +44,9 @@ class Gemini(BlockLane):
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
         turn = NOWHERE
         for position, message in enumerate(messages):
-            get = message.get if type(message) is dict else getter(message, position)
-            role, parts = get("role"), get("parts")
+            if type(message) is not dict:
+                message = members(message, position)
+            role, parts = message.get("role"), message.get("parts")
             if not isinstance(parts, (list, tuple)):
                 turn = seen.tail = NOWHERE
             elif role == "model":
@@ -55,14 +57,20 @@ class Gemini(BlockLane):
         seen.run = turn
 
     def _calls(self, parts: Sequence[Any], position: int, seen: Matching) -> int:
-        turn = NOWHERE
+        keys: list[str | int | None] = []
+        indices: list[int] = []
+        names: list[Any] = []
         for index, part in enumerate(parts):
             call = _either(part, _CALL)
             if call is not None:
-                turn = seen.turn(position) if turn < 0 else turn
-                seen.call(turn, key_of(field(call, "id")), index, field(call, "name") or "")
-        if turn >= 0 and not is_tidy(parts, self.kind):
-            seen.untidy(turn)
+                keys.append(key_of(field(call, "id")))
+                indices.append(index)
+                names.append(field(call, "name") or "")
+        if not keys:
+            return NOWHERE
+        turn = seen.turn(position, keys, indices, names)
+        if not is_tidy(parts, self.kind):
+            seen.untidy.add(turn)
         return turn
 
     def is_close(self, result: Result) -> bool:

@@ -13,9 +13,9 @@ from toolbatch.core import (
     preview,
 )
 
-from ._matching import Call, Turn
 from ._plan import Close
 from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT
+from ._turns import Call, Turn
 
 __all__ = ["Known", "require_snapshots"]
 

@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
-from ._matching import Call, Matching, Result
+from ._matching import Matching
 from ._plan import Close, Plan
+from ._turns import Call, Result, Sources
 
-__all__ = ["Lane", "Located"]
+__all__ = ["Lane"]
 
 
 class Lane(ABC):
@@ -62,23 +64,10 @@ class Lane(ABC):
         """Whether folding these results leaves content out, because the lane's shape has room for one."""
         return False
 
+    def sources(self, messages: Sequence[Any]) -> Sources:
+        """Return the way to what `read` tells of, in these messages."""
+        return Sources(self.flat, partial(self.call_at, messages), partial(self.result_at, messages))
+
     def only(self, results: Sequence[Result]) -> Any:
         """Return one result: the very object if there is one, else all folded."""
         return results[0].source if len(results) == 1 else self.fold(results)
-
-
-class Located:
-    """A lane's way to what it told a matching of, in one list of messages (`_matching.Sources`)."""
-
-    __slots__ = ("_lane", "_messages", "flat")
-
-    def __init__(self, lane: Lane, messages: Sequence[Any]) -> None:
-        self._lane = lane
-        self.flat = lane.flat
-        self._messages = messages
-
-    def call_at(self, position: int, index: int) -> Any:
-        return self._lane.call_at(self._messages, position, index)
-
-    def result_at(self, position: int, index: int) -> Any:
-        return self._lane.result_at(self._messages, position, index)

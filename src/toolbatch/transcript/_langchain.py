@@ -12,13 +12,14 @@ from typing import Any, Final, final
 from toolbatch.core import InvalidTypeError, preview
 
 from ._fold import folded, joined
-from ._matching import NOWHERE, Call, Matching, Result, Turn
+from ._matching import Matching
 from ._message_lane import MessageLane
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import changed, field, getter, key_of
+from ._read import changed, field, key_of, members
 from ._segments import arranged, is_tidy
 from ._texts import is_close_text, told
+from ._turns import NOWHERE, Call, Result, Turn
 
 __all__ = ["LangChain"]
 
@@ -40,12 +41,18 @@ class LangChain(MessageLane):
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
         run = NOWHERE
         for position, message in enumerate(messages):
-            get = message.get if type(message) is dict else getter(message, position)
-            kind = get("type")
+            if type(message) is not dict:
+                message = members(message, position)
+            kind = message.get("type")
             if kind in _TOOL:
-                seen.answer(key_of(get("tool_call_id")), position, 0, run)
+                seen.answer(key_of(message.get("tool_call_id")), position, 0, run)
             elif kind in _AI:
-                run = _announced(position, get("tool_calls"), get("invalid_tool_calls"), get("content"), seen)
+                good, bad, content = (
+                    message.get("tool_calls"),
+                    message.get("invalid_tool_calls"),
+                    message.get("content"),
+                )
+                run = _announced(position, good, bad, content, seen)
             else:
                 run = NOWHERE
         seen.run = seen.tail = run
@@ -97,17 +104,18 @@ class LangChain(MessageLane):
 
 
 def _announced(position: int, good: Any, bad: Any, content: object, seen: Matching) -> int:
-    turn = NOWHERE
-    for index, entry in enumerate(good or ()):
-        turn = seen.turn(position) if turn < 0 else turn
-        seen.call(turn, key_of(field(entry, "id")), index)
+    keys = [key_of(field(entry, "id")) for entry in good or ()]
+    indices = [*range(len(keys))]
     for index, entry in enumerate(bad or ()):
         key = key_of(field(entry, "id"))
         if key is not None:  # one without an id can't be answered, and no integration sends it as a call
-            turn = seen.turn(position) if turn < 0 else turn
-            seen.call(turn, key, -1 - index)
-    if turn >= 0 and isinstance(content, list) and not is_tidy(content, _kind):
-        seen.untidy(turn)
+            keys.append(key)
+            indices.append(-1 - index)
+    if not keys:
+        return NOWHERE
+    turn = seen.turn(position, keys, indices)
+    if isinstance(content, list) and not is_tidy(content, _kind):
+        seen.untidy.add(turn)
     return turn
 
 

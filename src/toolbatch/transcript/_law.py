@@ -8,18 +8,19 @@ from toolbatch.core import InvalidInputError, Snapshot, preview
 
 from ._anthropic import Anthropic
 from ._bedrock import Bedrock
-from ._faults import Fault, faults, violation
+from ._faults import faults
 from ._findings import RepairedTranscript, Violation
 from ._gemini import Gemini
 from ._known import Known, require_snapshots
-from ._lane import Lane, Located
+from ._lane import Lane
 from ._langchain import LangChain
-from ._matching import NOWHERE, Call, Matching
+from ._matching import Matching
 from ._openai_chat import OpenAIChat
 from ._openai_responses import OpenAIResponses
 from ._plan import Options, Plan, leave_out, mend_turn
 from ._read import require_messages
 from ._sent import append_to_turn, drop_new_orphans
+from ._turns import NOWHERE, Call
 
 __all__ = ["LANES", "LaneName", "check", "lane_of", "repair"]
 
@@ -72,8 +73,7 @@ def check(
     """
     shape = lane_of(lane)
     seen = _read(require_messages(messages), shape, server_context=server_context)
-    found = faults(seen, Located(shape, messages), shape.is_close, repair_last=repair_last)
-    return [violation(fault) for of_turn in found for fault in of_turn]
+    return [one for _, found in faults(seen, shape.is_close, repair_last=repair_last) for one in found]
 
 
 def repair(
@@ -116,8 +116,7 @@ def repair(
     _require_sent(sent, len(require_messages(messages)))
     taken = require_snapshots(snapshots)
     seen = _read(messages, shape, server_context=server_context, border=sent)
-    sources = Located(shape, messages)
-    found = faults(seen, sources, shape.is_close, repair_last=repair_last)
+    found = faults(seen, shape.is_close, repair_last=repair_last)
     first = next(found, None)
     if first is None:
         return RepairedTranscript(messages)
@@ -127,15 +126,15 @@ def repair(
         loses=shape.loses,
         folded=shape.only,
         closed=lambda call, close: shape.answer(messages, call, close),
-        close=Known(taken, shape.name, lambda: seen.all_turns(sources)).close,
+        close=Known(taken, shape.name, seen.all_turns).close,
         home=lambda call: messages[call.position],
         prior=frozenset(map(id, prior_messages or ())),
         spared=NOWHERE if repair_last else seen.tail,
         sent=sent,
-        border=past.position_of(past.run),
+        border=NOWHERE if past.run < 0 else past.positions[past.run],
         reaches=past.is_latest if shape.anywhere else _never,
     )
-    return _carried_out(messages, shape, _plan(chain([first], found), options))
+    return _carried_out(messages, shape, _plan(seen, chain([first], found), options))
 
 
 def _require_sent(sent: object, size: int) -> None:
@@ -155,22 +154,21 @@ def _never(_: Call) -> bool:
 
 
 def _read(messages: Sequence[Any], lane: Lane, *, server_context: bool, border: int = 0) -> Matching:
-    seen = Matching(opaque=server_context, border=border)
+    seen = Matching(lane.sources(messages), opaque=server_context, border=border)
     lane.read(messages, seen)
     return seen
 
 
-def _plan(found: Iterable[list[Fault]], options: Options) -> Plan:
+def _plan(seen: Matching, faulty: Iterable[tuple[int, list[Violation]]], options: Options) -> Plan:
     """Return what mends all faults, turn by turn in the order of the transcript."""
     plan = Plan()
-    for of_turn in found:
-        turn = of_turn[0].turn
-        if turn is None:
-            orphans = drop_new_orphans(plan, of_turn[0], options)
-            if orphans:
-                leave_out(plan, orphans)
-        elif turn.position < options.sent:
-            append_to_turn(plan, turn, of_turn, options)
+    for number, found in faulty:
+        if number == NOWHERE:
+            leave_out(plan, drop_new_orphans(plan, seen.orphans, options))
+            continue
+        turn = seen.turn_at(number)
+        if turn.position < options.sent:
+            append_to_turn(plan, turn, found, options)
         else:
-            mend_turn(plan, turn, of_turn, options)
+            mend_turn(plan, turn, found, options)
     return plan

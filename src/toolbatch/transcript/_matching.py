@@ -1,7 +1,7 @@
 """The one pass: which result answers which call.
 
-A lane reads its messages from first to last and tells a `Matching` of each turn that announces calls (`turn`, `call`) and of
-each result (`answer`). Both are decided at once, from what stood before, so the pass is linear and never looks back:
+A lane reads its messages from first to last and tells a `Matching` of each turn that announces calls (`turn`) and of each
+result (`answer`). Both are decided at once, from what stood before, so the pass is linear and never looks back:
 
 - a result belongs to the *nearest earlier* turn that emitted its id (L3): the table of ids holds each id's latest call;
 - it is *at home* if nothing but results stands between that turn and it. The lane knows where that run of results ends,
@@ -10,291 +10,222 @@ each result (`answer`). Both are decided at once, from what stood before, so the
 `check` and `repair` read the same `Matching`, so they never disagree.
 
 Nearly all turns of nearly all transcripts are lawful, and of those nobody asks anything. So the pass writes numbers into
-columns; `Turn`, `Call` and `Result` are made afterwards, of the turns in which something is wrong. (An object a call and a
-result costs three times as much, and the garbage collector then makes long lists dearer still: it is not linear.)
+columns; `Turn`, `Call` and `Result` are made afterwards, of the turns that are mended. (An object a call and a result costs
+three times as much, and the garbage collector then makes long lists dearer still: it is not linear.)
 """
 
-from collections.abc import Hashable, Iterator
-from typing import Any, Final, Protocol
+from bisect import bisect_right
+from collections.abc import Hashable, Sequence
+from itertools import zip_longest
 
-__all__ = ["NOWHERE", "Call", "Matching", "Result", "Sources", "Turn"]
+from ._turns import NOWHERE, Call, Place, Result, Sources, Turn, label_of
 
-NOWHERE: Final = -1
-"""No turn: something else than a result stood between, or there has been none."""
-
-
-class Turn:
-    """What announces calls: an assistant message, or in Responses a run of items made by the model.
-
-    Attributes:
-        number: Its number in the transcript.
-        position: The index of its (first) message.
-        end: The index behind its (last) message: where its results belong.
-        calls: Its calls, each id once.
-        repeats: Later calls that carry an id of this turn again.
-        tidy: Whether nothing that may be moved stands behind a call.
-    """
-
-    __slots__ = ("calls", "end", "number", "position", "repeats", "tidy")
-
-    def __init__(self, number: int, position: int, end: int, *, tidy: bool) -> None:
-        self.number = number
-        self.position = position
-        self.end = end
-        self.calls: list[Call] = []
-        self.repeats: list[Call] = []
-        self.tidy = tidy
-
-
-class Sources(Protocol):
-    """Where a lane finds what it told the matching of.
-
-    Attributes:
-        flat: Whether a call is a message of its own, so that its index is its position.
-    """
-
-    flat: bool
-
-    def call_at(self, position: int, index: int) -> Any:
-        """Return a call as it stands in its message."""
-
-    def result_at(self, position: int, index: int) -> Any:
-        """Return a result as it stands."""
-
-
-class Result:
-    """One recorded result.
-
-    Attributes:
-        key: The id that it carries.
-        name: The tool's name, where the lane pairs by it.
-        position: The index of its message.
-        index: Its place within the message.
-        run: The number of the turn that it follows with nothing but results between, or `NOWHERE`.
-    """
-
-    __slots__ = ("_sources", "index", "key", "name", "position", "run")
-
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, run: int, sources: Sources) -> None:
-        self.key = key
-        self.name = name
-        self.position = position
-        self.index = index
-        self.run = run
-        self._sources = sources
-
-    @property
-    def source(self) -> Any:
-        """The result as it stands: a message, an item or a block."""
-        return self._sources.result_at(self.position, self.index)
-
-    @property
-    def label(self) -> str:
-        """What reports name it by."""
-        return _label(self.key, self.name)
-
-
-class Call:
-    """One announced call.
-
-    Attributes:
-        key: Its id, or `None` where it has none and is paired by name and order.
-        name: What results without an id may find it by; `None` where only the id counts.
-        position: The index of its message.
-        index: Its place within the message.
-        required: Whether it must be answered at once. An asynchronous call may be answered later (LANES 2).
-        places: Where its results stand, in the order in which they were recorded: position, index and run of each.
-    """
-
-    __slots__ = ("_results", "_sources", "index", "key", "name", "places", "position", "required")
-
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, sources: Sources) -> None:
-        self.key = key
-        self.name = name
-        self.position = position
-        self.index = index
-        self.required = True
-        self.places: list[tuple[int, int, int]] = []
-        self._results: list[Result] | None = None
-        self._sources = sources
-
-    @property
-    def results(self) -> list[Result]:
-        """Its results, in the order in which they were recorded."""
-        if self._results is None:
-            self._results = [Result(self.key, self.name, *place, self._sources) for place in self.places]
-        return self._results
-
-    @property
-    def source(self) -> Any:
-        """The call as it stands in the message."""
-        return self._sources.call_at(self.position, self.index)
-
-    @property
-    def label(self) -> str:
-        """What reports name it by."""
-        return _label(self.key, self.name)
-
-
-def _label(key: Hashable, name: Hashable) -> str:
-    """Return an id, or the tool's name where there is none."""
-    if key is not None:
-        return str(key)
-    return name if isinstance(name, str) else ""
+__all__ = ["Matching"]
 
 
 class Matching:
-    """What the pass found, in the order of the transcript.
+    """What the pass found, in the order of the transcript. Turns and calls are numbers here, each counted from 0.
 
     Attributes:
+        sources: Where the lane finds what it tells of.
         run: The number of the turn whose results could still follow the last message without a gap.
         tail: The number of the turn behind which there is nothing but results: while it has open calls, it can still be
             executed.
         opaque: Whether part of the context is on the server, so that an orphan may answer a call that is not seen (L7).
         border: How many messages were sent already: no turn goes on across it.
-        orphans: Results that answer no earlier call: their key, name, position and index.
+        positions: The index of each turn's (first) message.
+        orphans: Results that answer no earlier call.
+        untidy: Turns in which something that may be moved stands behind a call.
+        repeats: Calls that carry an id of their turn again, by turn.
+        strange: Calls whose first result is late, or that have several, by turn; a call may be there more than once.
+        optional: Calls that need not be answered at once (LANES 2).
     """
 
-    def __init__(self, *, opaque: bool = False, border: int = 0) -> None:
+    def __init__(self, sources: Sources, *, opaque: bool = False, border: int = 0) -> None:
+        self.sources = sources
         self.run = self.tail = NOWHERE
         self.opaque = opaque
         self.border = border
-        self.orphans: list[tuple[Hashable, Hashable, int, int]] = []
-        # One entry a turn.
-        self._positions: list[int] = []
+        self.orphans: list[Result] = []
+        self.untidy: set[int] = set()
+        self.repeats: dict[int, list[int]] = {}
+        self.strange: dict[int, list[int]] = {}
+        self.optional: set[int] = set()
+        # One entry a turn: the index of its message, and its first call.
+        self.positions: list[int] = []
         self._first_calls: list[int] = []
-        # One entry a call: its id, its turn, its place there, and the position of its first result.
+        # One entry a call: its id, and the position of its first result.
         self._keys: list[Hashable] = []
-        self._turns: list[int] = []
-        self._indices: list[int] = []
         self._firsts: list[int] = []
-        # What only some turns and calls have: the first result's index where it is not 0, its run where it is not home, ...
+        # What only some turns have: the places of their calls where these are not just counted, the message behind their end.
+        self._indices: dict[int, Sequence[int]] = {}
+        self._ends: dict[int, int] = {}
+        # What only some calls have: their first result's index where it is not 0 and its run where it is not home, the
+        # other results, the tool's name.
         self._first_indices: dict[int, int] = {}
         self._strays: dict[int, int] = {}
-        self._more: dict[int, list[tuple[int, int, int]]] = {}
-        self._ends: dict[int, int] = {}
-        self._untidy: set[int] = set()
-        self._faulty: set[int] = set()
-        self._repeats: set[int] = set()
-        self._optional: set[int] = set()
+        self._more: dict[int, list[Place]] = {}
         self._names: dict[int, Hashable] = {}
-        # Where results look for their calls.
+        # Where results look for their calls, and where the calls of the latest turn begin.
         self._latest: dict[Hashable, int] = {}
+        self._start = 0
         self._named: dict[Hashable, _Queue] = {}
         self._loose: dict[Hashable, _Queue] = {}
 
-    def turn(self, position: int) -> int:
-        """Take a turn, and return its number. Its calls follow, one by one."""
-        number = len(self._positions)
-        self._positions.append(position)
-        self._first_calls.append(len(self._keys))
+    def turn(
+        self, position: int, keys: Sequence[Hashable], indices: Sequence[int] = (), names: Sequence[Hashable] = ()
+    ) -> int:
+        """Take a turn with its calls, and return its number.
+
+        Args:
+            position: The index of its message.
+            keys: The ids of its calls; `None` for one that is paired by name and order.
+            indices: The place of each within the message, where they are not just counted from 0.
+            names: The tool's name for each, where the lane pairs by it.
+        """
+        number, start = len(self.positions), len(self._keys)
+        self._start = start
+        self.positions.append(position)
+        self._first_calls.append(start)
+        self._keys += keys
+        self._firsts += [NOWHERE] * len(keys)
+        if indices:
+            self._indices[number] = indices
+        latest = self._latest
+        for call, key in enumerate(keys, start):
+            if key is not None:
+                known = latest.setdefault(key, call)
+                if known < start:
+                    latest[key] = call
+                elif known < call:
+                    self.repeats.setdefault(number, []).append(call)
+        if names or None in keys:
+            self._name(number, keys, names)
         return number
 
-    def call(self, turn: int, key: Hashable, index: int, name: Hashable = None, *, required: bool = True) -> None:
-        """Take a call of the turn that was taken last."""
-        call = len(self._keys)
-        self._keys.append(key)
-        self._turns.append(turn)
-        self._indices.append(index)
-        self._firsts.append(NOWHERE)
-        if key is not None:
-            known = self._latest.get(key, NOWHERE)
-            if known >= 0 and self._turns[known] == turn:
-                self._repeats.add(call)
-                self._faulty.add(turn)
-                return
-            self._latest[key] = call
-        if not required:
-            self._optional.add(call)
-        if key is None or name is not None:
-            self._names[call] = name
-            self._by_name(call, turn, name, loose=key is None)
-
-    def untidy(self, turn: int) -> None:
-        """Say that something which may be moved stands behind a call of the turn."""
-        self._untidy.add(turn)
+    def may_wait(self, turn: int, call: int) -> None:
+        """Say that one of a turn's calls, by its number there, need not be answered at once."""
+        self.optional.add(self._first_calls[turn] + call)
 
     def end(self, turn: int, position: int) -> None:
         """Say that a turn goes on to the message in front of `position`."""
         self._ends[turn] = position
 
     def answer(self, key: Hashable, position: int, index: int, run: int, name: Hashable = None) -> None:
-        """Take a result, and find the call that it answers."""
-        call = self._latest.get(key, NOWHERE) if key is not None else NOWHERE
+        """Take a result, and find the call that it answers.
+
+        Args:
+            key: The id that it carries.
+            position: The index of its message.
+            index: Its place within the message.
+            run: The number of the latest turn if nothing but results stands between it and this one, else `NOWHERE`.
+            name: The tool's name, where the lane pairs by it.
+        """
+        call = self._latest.get(key, NOWHERE)
         if call < 0:
             call = self._by_order(key, name)
             if call < 0:
-                self.orphans.append((key, name, position, index))
+                self.orphans.append(Result(key, name, position, index, NOWHERE, self.sources))
                 return
-        turn = self._turns[call]
-        if self._firsts[call] >= 0:
+        firsts = self._firsts
+        if firsts[call] >= 0:
             self._more.setdefault(call, []).append((position, index, run))
-            self._faulty.add(turn)
+            self.strange.setdefault(self._turn_of(call), []).append(call)
             return
-        self._firsts[call] = position
+        firsts[call] = position
         if index:
             self._first_indices[call] = index
-        if run != turn:
+        if run < 0 or call < self._start:
             self._strays[call] = run
-            if call not in self._optional:
-                self._faulty.add(turn)
-
-    def position_of(self, turn: int) -> int | None:
-        """Return the index of a turn's message; `None` for `NOWHERE`."""
-        return None if turn < 0 else self._positions[turn]
+            if call not in self.optional:
+                self.strange.setdefault(self._turn_of(call), []).append(call)
 
     def is_latest(self, call: Call) -> bool:
         """Whether a result at the end of what was read would answer this call, and not a later one with its id."""
         known = self._latest.get(call.key)
-        return known is not None and self._indices[known] == call.index
+        return known is not None and self.index(self._turn_of(known), known) == call.index
 
-    def faulty_turns(self, sources: Sources) -> Iterator[Turn]:
-        """Yield the turns in which something is wrong, each made when it is asked for."""
-        numbers = self._faulty | self._untidy
-        firsts, start = self._firsts, 0
+    def unanswered(self) -> dict[int, list[int]]:
+        """Return the calls that must be answered at once and are not, in order, by turn."""
+        found: dict[int, list[int]] = {}
+        excused = self.optional.union(*self.repeats.values())
+        firsts, starts, call = self._firsts, self._first_calls, NOWHERE
         while True:  # `index` looks through a column at C's speed; nearly always there is nothing to find
             try:
-                start = firsts.index(NOWHERE, start)
+                call = firsts.index(NOWHERE, call + 1)
             except ValueError:
-                break
-            if start not in self._optional:
-                numbers.add(self._turns[start])
-            start += 1
-        return (self._made_turn(number, sources) for number in sorted(numbers))
+                return found
+            if call not in excused:
+                found.setdefault(bisect_right(starts, call) - 1, []).append(call)
 
-    def all_turns(self, sources: Sources) -> list[Turn]:
-        """Return every turn."""
-        return [self._made_turn(number, sources) for number in range(len(self._positions))]
+    def calls(self, turn: int) -> list[int]:
+        """Return a turn's calls, each id once."""
+        again = frozenset(self.repeats.get(turn, ()))
+        return [call for call in self._all_calls(turn) if call not in again]
 
-    def orphan_results(self, sources: Sources) -> list[Result]:
-        """Return the results that answer no earlier call, in the order of the transcript."""
-        return [Result(key, name, position, index, NOWHERE, sources) for key, name, position, index in self.orphans]
+    def label(self, call: int) -> str:
+        """Return what reports name a call by."""
+        key = self._keys[call]
+        return key if type(key) is str else label_of(key, self._names.get(call))
 
-    def _made_turn(self, number: int, sources: Sources) -> Turn:
-        place = self._positions[number]
-        turn = Turn(number, place, self._ends.get(number, place + 1), tidy=number not in self._untidy)
-        stop = self._first_calls[number + 1] if number + 1 < len(self._first_calls) else len(self._keys)
-        for entry in range(self._first_calls[number], stop):
-            index = self._indices[entry]
-            call = Call(self._keys[entry], self._names.get(entry), index if sources.flat else place, index, sources)
-            if entry in self._repeats:
-                turn.repeats.append(call)
+    def index(self, turn: int, call: int) -> int:
+        """Return the place of a turn's call within its message."""
+        place, indices = call - self._first_calls[turn], self._indices.get(turn)
+        return place if indices is None else indices[place]
+
+    def places(self, turn: int, call: int) -> list[Place]:
+        """Return where the results of a turn's call stand, in the order in which they were recorded."""
+        first = self._firsts[call]
+        if first < 0:
+            return []
+        return [(first, self._first_indices.get(call, 0), self._strays.get(call, turn)), *self._more.get(call, ())]
+
+    def results(self, turn: int, call: int) -> list[Result]:
+        """Return the results of a turn's call as objects."""
+        key, name = self._keys[call], self._names.get(call)
+        return [Result(key, name, *place, self.sources) for place in self.places(turn, call)]
+
+    def turn_at(self, number: int) -> Turn:
+        """Return a turn as an object."""
+        position = self.positions[number]
+        turn = Turn(number, position, self._ends.get(number, position + 1))
+        again = frozenset(self.repeats.get(number, ()))
+        for call in self._all_calls(number):
+            index = self.index(number, call)
+            where = index if self.sources.flat else position
+            made = Call(self._keys[call], self._names.get(call), where, index, self.sources)
+            if call in again:
+                turn.repeats.append(made)
                 continue
-            turn.calls.append(call)
-            call.required = entry not in self._optional
-            if self._firsts[entry] >= 0:
-                first = (self._firsts[entry], self._first_indices.get(entry, 0), self._strays.get(entry, number))
-                call.places = [first, *self._more.get(entry, ())]
+            turn.calls.append(made)
+            made.required = call not in self.optional
+            made.places = self.places(number, call)
         return turn
 
-    def _by_name(self, call: int, turn: int, name: Hashable, *, loose: bool) -> None:
-        """Let results without an id find a call: by name, among those of the nearest earlier turn that has the name."""
-        for table in (self._named, self._loose) if loose else (self._named,):
-            queue = table.get(name)
-            if queue is None or queue.turn != turn:
-                table[name] = _Queue(turn, call)
-            else:
-                queue.calls.append(call)
+    def all_turns(self) -> list[Turn]:
+        """Return every turn."""
+        return list(map(self.turn_at, range(len(self.positions))))
+
+    def _turn_of(self, call: int) -> int:
+        return bisect_right(self._first_calls, call) - 1
+
+    def _all_calls(self, turn: int) -> range:
+        starts = self._first_calls
+        return range(starts[turn], starts[turn + 1] if turn + 1 < len(starts) else len(self._keys))
+
+    def _name(self, turn: int, keys: Sequence[Hashable], names: Sequence[Hashable]) -> None:
+        """Let results without an id find calls: by name, among those of the nearest earlier turn that has the name."""
+        start, again = self._start, frozenset(self.repeats.get(turn, ()))
+        for call, (key, name) in enumerate(zip_longest(keys, names), start):
+            if call in again:
+                continue
+            self._names[call] = name
+            for table in (self._named, self._loose) if key is None else (self._named,):
+                queue = table.get(name)
+                if queue is None or queue.calls[0] < start:
+                    table[name] = _Queue(call)
+                else:
+                    queue.calls.append(call)
 
     def _by_order(self, key: Hashable, name: Hashable) -> int:
         """Pair a result that has no id, or an id that no call has, by name and order.
@@ -312,10 +243,9 @@ class Matching:
 class _Queue:
     """Calls of one turn and one name, in order."""
 
-    __slots__ = ("_next", "calls", "turn")
+    __slots__ = ("_next", "calls")
 
-    def __init__(self, turn: int, call: int) -> None:
-        self.turn = turn
+    def __init__(self, call: int) -> None:
         self.calls = [call]
         self._next = 0
 

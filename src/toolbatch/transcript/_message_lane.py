@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._lane import Lane
-from ._matching import NOWHERE, Turn
 from ._plan import Note, Plan
+from ._turns import NOWHERE, Turn
 
 __all__ = ["MessageLane", "spliced"]
 

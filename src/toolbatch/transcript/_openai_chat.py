@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any, Final, final
 
 from ._fold import folded, joined
-from ._matching import NOWHERE, Call, Matching, Result, Turn
+from ._matching import Matching
 from ._message_lane import MessageLane
 from ._plan import Close, Note
-from ._read import changed, field, getter, key_of
+from ._read import changed, field, key_of, members
 from ._texts import is_close_text, told
+from ._turns import NOWHERE, Call, Result, Turn
 
 __all__ = ["OpenAIChat", "text_of"]
 
@@ -34,16 +35,17 @@ class OpenAIChat(MessageLane):
     def read(self, messages: Sequence[Any], seen: Matching) -> None:
         run = NOWHERE
         for position, message in enumerate(messages):
-            get = message.get if type(message) is dict else getter(message, position)
-            role = get("role")
+            if type(message) is not dict:
+                message = members(message, position)
+            role = message.get("role")
             if role == "tool":
-                key = get("tool_call_id")
+                key = message.get("tool_call_id")
                 seen.answer(key if type(key) is str and key else key_of(key), position, 0, run)
             elif role == "assistant":
-                calls, legacy = get("tool_calls"), get(_LEGACY)
+                calls, legacy = message.get("tool_calls"), message.get(_LEGACY)
                 run = _announced(position, calls, legacy, seen) if calls or legacy else NOWHERE
             elif role == "function":
-                seen.answer(None, position, 0, run, get("name"))
+                seen.answer(None, position, 0, run, message.get("name"))
             else:
                 run = NOWHERE
         seen.run = seen.tail = run
@@ -86,13 +88,14 @@ class OpenAIChat(MessageLane):
 
 
 def _announced(position: int, calls: object, legacy: object, seen: Matching) -> int:
-    turn = seen.turn(position)
-    for index, entry in enumerate(calls if isinstance(calls, (list, tuple)) else ()):
+    keys: list[str | int | None] = []
+    for entry in calls if isinstance(calls, (list, tuple)) else ():
         key = entry.get("id") if type(entry) is dict else field(entry, "id")
-        seen.call(turn, key if type(key) is str and key else key_of(key), index)
-    if legacy:
-        seen.call(turn, None, _LEGACY_INDEX, field(legacy, "name"))
-    return turn
+        keys.append(key if type(key) is str and key else key_of(key))
+    if not legacy:
+        return seen.turn(position, keys)
+    names = [*[None] * len(keys), field(legacy, "name")]
+    return seen.turn(position, [*keys, None], [*range(len(keys)), _LEGACY_INDEX], names)
 
 
 def _part(text: str) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Final, final
 from toolbatch.core import ToolbatchError, encode, preview
 
 from ._fold import folded, joined
-from ._matching import NOWHERE, Call, Matching, Result, Turn
+from ._matching import Matching
 from ._message_lane import MessageLane
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import field, getter, key_of
+from ._read import field, key_of, members
 from ._segments import arranged
 from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT, is_close_text, told
+from ._turns import NOWHERE, Call, Result, Turn
 
 __all__ = ["OpenAIResponses", "item_type"]
 
@@ -81,7 +82,7 @@ class OpenAIResponses(MessageLane):
         making: _Run | None = None  # the run of the model's items that is being read
         run = NOWHERE  # the turn whose outputs are being read
         for position, item in enumerate(messages):
-            get = item.get if type(item) is dict else getter(item, position)
+            get = item.get if type(item) is dict else members(item, position).get
             kind = item_type(get)
             by_model = kind not in _RESULTS and kind not in _NOT_BY_THE_MODEL
             if kind == "message":
@@ -181,34 +182,40 @@ class OpenAIResponses(MessageLane):
 class _Run:
     """Items that the model made, one behind the other."""
 
-    __slots__ = ("_barrier", "_position", "_seen", "_turn", "_untidy")
+    __slots__ = ("_barrier", "_keys", "_optional", "_position", "_positions", "_seen", "_untidy")
 
     def __init__(self, position: int, seen: Matching) -> None:
         self._position = position
         self._seen = seen
-        self._turn = NOWHERE
+        self._keys: list[str | int] = []
+        self._positions: list[int] = []
+        self._optional: list[int] = []
         self._barrier = False
         self._untidy = False
 
     def add(self, kind: str, item: Any, position: int, get: Callable[[str], Any]) -> None:
         key = _key(kind, get) if kind in _OUTPUTS else None
         if key is not None and _answered_by_us(kind, item):
-            if self._turn < 0:
-                self._turn = self._seen.turn(self._position)
-            required = get("async") is not True and get("async_") is not True
-            self._seen.call(self._turn, key, position, required=required)
+            if get("async") is True or get("async_") is True:
+                self._optional.append(len(self._keys))
+            self._keys.append(key)
+            self._positions.append(position)
         elif kind in _BARRIERS:
             self._barrier = True
             self._seen.opaque |= kind == "item_reference"
-        elif self._turn >= 0:
+        elif self._keys:
             self._untidy = True
 
     def end(self, position: int) -> int:
-        if self._turn >= 0:
-            self._seen.end(self._turn, position)
-            if self._untidy and not self._barrier:
-                self._seen.untidy(self._turn)
-        return self._turn
+        if not self._keys:
+            return NOWHERE
+        turn = self._seen.turn(self._position, self._keys, self._positions)
+        self._seen.end(turn, position)
+        if self._untidy and not self._barrier:
+            self._seen.untidy.add(turn)
+        for call in self._optional:
+            self._seen.may_wait(turn, call)
+        return turn
 
 
 def _error_of(text: str) -> object:

@@ -7,24 +7,24 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ._faults import Fault, IsClose, recorded
+from ._faults import IsClose, recorded, violation
 from ._findings import Action, Form, Repair, Violation
-from ._matching import NOWHERE, Call, Result, Turn
+from ._turns import NOWHERE, Call, Result, Turn
 
 __all__ = [
+    "OF_RESULTS",
     "Batch",
     "Close",
     "Note",
     "Options",
     "Place",
     "Plan",
-    "delivered",
+    "add_repair",
     "fill",
     "fold_in_place",
     "leave_out",
     "mend_turn",
     "report",
-    "voided",
 ]
 
 
@@ -123,35 +123,48 @@ class Options:
     prior: Collection[int] = ()
     spared: int = NOWHERE
     sent: int = 0
-    border: int | None = None
+    border: int = NOWHERE
     reaches: Callable[[Call], bool] = lambda _: False
 
 
-def mend_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Options) -> None:
+_OF_CALLS: Final = frozenset({"trailing_text", "duplicate_call"})
+OF_RESULTS: Final = frozenset({"late_result", "duplicate_result", "missing_result"})
+"""The forms that a batch of answers mends."""
+
+
+def mend_turn(plan: Plan, turn: Turn, found: Sequence[Violation], options: Options) -> None:
     """Plan the repair of one turn that may be changed: each call once, at the end, and one result each right behind."""
-    forms = {fault.form for fault in found}
-    if forms & {"trailing_text", "duplicate_call"}:
+    forms = {one.form for one in found}
+    if forms & _OF_CALLS:
         plan.turns.append(turn)
         plan.lossy |= "duplicate_call" in forms
-    if forms & {"late_result", "duplicate_result", "missing_result"}:
+    if forms & OF_RESULTS:
         batch = Batch(turn.position, [], turn.end, [])
         for call in turn.calls:
+            if not call.places and turn.number == options.spared:
+                continue
             if call.required:
-                fill(plan, batch, call, call.results, options, spared=turn.number == options.spared)
-            elif len(call.results) > 1:
+                fill(plan, batch, call, call.results, options)
+            elif len(call.places) > 1:
                 fold_in_place(plan, call.results, options)
         plan.batches.append(batch)
-    for fault in found:
-        report(plan, fault, options)
+    for one in found:
+        report(plan, one, _concerned(turn, one.form), options)
 
 
-def fill(
-    plan: Plan, batch: Batch, call: Call, results: list[Result], options: Options, *, spared: bool = False
-) -> None:
-    """Put the one answer of a call into a batch; none where it has no result and stays open."""
+def _concerned(turn: Turn, form: Form) -> list[Call]:
+    """Return the calls of a turn that a violation of this form names, or more of them if all have the same account."""
+    if form == "missing_result":
+        return [call for call in turn.calls if call.required and not call.places]
+    if form == "duplicate_result":
+        return [call for call in turn.calls if len(call.places) > 1]
+    return turn.calls[:1]
+
+
+def fill(plan: Plan, batch: Batch, call: Call, results: list[Result], options: Options) -> None:
+    """Put the one answer of a call into a batch: what was recorded, or a close."""
     if not results:
-        if not spared:
-            batch.answers.append(options.closed(call, options.close(call)))
+        batch.answers.append(options.closed(call, options.close(call)))
         return
     kept = recorded(results, options.is_close)
     plan.lossy |= options.loses(kept)
@@ -170,55 +183,38 @@ def fold_in_place(plan: Plan, results: list[Result], options: Options) -> None:
 
 
 def leave_out(plan: Plan, orphans: list[Result]) -> None:
-    """Plan to leave out results that answer no call."""
+    """Plan to leave out results that answer no call, if there are any."""
+    if not orphans:
+        return
     plan.taken += [(result.position, result.index) for result in orphans]
     plan.lossy = True
-    fault = Fault("orphan_result", orphans[0].position, None, [], orphans)
-    plan.repairs.append(_done(fault, "left_out"))
+    add_repair(plan, violation("orphan_result", orphans[0].position, orphans), "left_out")
 
 
-def report(plan: Plan, fault: Fault, options: Options) -> None:
-    """Add what is done about a fault, apart for what differs in the account: closed or filled in, before this run or not."""
-    if len(fault.calls) == 1:
-        action, before = _account(fault, fault.calls[0], options)
-        plan.repairs.append(_done(fault, action, before_run=before))
-        return
+def report(plan: Plan, found: Violation, calls: Sequence[Call], options: Options) -> None:
+    """Add what is done about a violation, apart for calls that differ in it: closed or filled in, before this run or not."""
     groups: dict[tuple[Action, bool], list[Call]] = {}
-    for call in fault.calls:
-        groups.setdefault(_account(fault, call, options), []).append(call)
-    for (action, before), calls in groups.items():
-        results = fault.results if len(groups) == 1 else [result for call in calls for result in call.results]
-        plan.repairs.append(
-            _done(Fault(fault.form, fault.position, fault.turn, calls, results), action, before_run=before)
-        )
+    for call in calls:
+        groups.setdefault(_account(found.form, call, options), []).append(call)
+    if len(groups) == 1:
+        ((action, before),) = groups
+        plan.repairs.append(Repair(*found, action, before))
+        return
+    for (action, before), some in groups.items():
+        results = [result for call in some for result in call.results]
+        plan.repairs.append(Repair(*violation(found.form, found.position, some, results), action, before))
 
 
-def _account(fault: Fault, call: Call, options: Options) -> tuple[Action, bool]:
+def _account(form: Form, call: Call, options: Options) -> tuple[Action, bool]:
     """Return what is done about a call, and whether it is a missing result that stood before this run."""
-    if fault.form == "missing_result":
+    if form == "missing_result":
         action: Action = "filled" if options.close(call).known else "closed"
         return action, id(options.home(call)) in options.prior
-    if fault.form == "duplicate_result":
+    if form == "duplicate_result":
         return "folded" if len(recorded(call.results, options.is_close)) > 1 else "voided", False
-    return _ACTIONS[fault.form], False
+    return "left_out" if form == "duplicate_call" else "moved", False
 
 
-def delivered(plan: Plan, fault: Fault) -> None:
-    """Add that results of a turn that was sent become new content."""
-    plan.repairs.append(_done(fault, "delivered"))
-
-
-def voided(plan: Plan, fault: Fault) -> None:
-    """Add that closes are left out, since the call has an answer that was sent."""
-    plan.repairs.append(_done(fault, "voided"))
-
-
-_ACTIONS: Final[dict[Form, Action]] = {
-    "trailing_text": "moved",
-    "late_result": "moved",
-    "duplicate_call": "left_out",
-}
-
-
-def _done(fault: Fault, action: Action, *, before_run: bool = False) -> Repair:
-    return Repair(fault.form, fault.call_ids, fault.position, fault.positions, action, before_run)
+def add_repair(plan: Plan, found: Violation, action: Action) -> None:
+    """Add what is done about a violation as a whole."""
+    plan.repairs.append(Repair(*found, action))

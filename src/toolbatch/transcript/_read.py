@@ -1,12 +1,12 @@
 """Reading and copying what a message may be: the wire's dict, any mapping, or an SDK's object, without importing an SDK."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from toolbatch.core import InvalidTypeError, preview
 
-__all__ = ["NO_MESSAGE", "changed", "field", "fields", "getter", "key_of", "like", "require_messages"]
+__all__ = ["NO_MESSAGE", "Members", "changed", "field", "fields", "key_of", "like", "members", "require_messages"]
 
 NO_MESSAGE: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, type(None))
 """Types of which nothing is a message, a call or a block in any lane."""
@@ -19,19 +19,29 @@ def field(source: object, name: str) -> Any:
     return getattr(source, name, None)
 
 
-def getter(message: object, position: int) -> Callable[[str], Any]:
-    """Return how to read the members of one message.
+class Members:
+    """An entry that is no dict, read like one: `get` is `field`."""
+
+    __slots__ = ("_entry",)
+
+    def __init__(self, entry: object) -> None:
+        self._entry = entry
+
+    def get(self, name: str) -> Any:
+        return field(self._entry, name)
+
+
+def members(message: object, position: int) -> Members:
+    """Return how to read one message that is no dict.
 
     Raises:
         InvalidTypeError: It is text, a number, a list or nothing: no message in any lane.
     """
-    if isinstance(message, Mapping):
-        return message.get
     if isinstance(message, NO_MESSAGE):
         raise InvalidTypeError(
             f"messages[{position}] must be a mapping or an SDK's object, not {preview(message)} of type {type(message).__name__}"
         )
-    return lambda name: getattr(message, name, None)
+    return Members(message)
 
 
 def fields(message: object) -> Mapping[str, Any]:

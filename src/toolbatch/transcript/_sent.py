@@ -10,31 +10,32 @@ The messages that were sent are signed or cached as they are, so none is changed
 
 from collections.abc import Sequence
 
-from ._faults import Fault, violation
-from ._findings import Form
-from ._matching import Call, Result, Turn
-from ._plan import Batch, Note, Options, Plan, delivered, fill, fold_in_place, report, voided
+from ._faults import violation
+from ._findings import Form, Violation
+from ._plan import OF_RESULTS, Batch, Note, Options, Plan, add_repair, fill, fold_in_place, report
+from ._turns import Call, Result, Turn
 
 __all__ = ["append_to_turn", "drop_new_orphans"]
 
 
-def drop_new_orphans(plan: Plan, fault: Fault, options: Options) -> list[Result]:
+def drop_new_orphans(plan: Plan, orphans: list[Result], options: Options) -> list[Result]:
     """Return the orphans that may be left out, and report those that were sent."""
-    sent = [result for result in fault.results if result.position < options.sent]
+    sent = [result for result in orphans if result.position < options.sent]
     if sent:
-        plan.remaining.append(violation(Fault("orphan_result", sent[0].position, None, [], sent)))
-    return fault.results[len(sent) :]
+        plan.remaining.append(violation("orphan_result", sent[0].position, sent))
+    return orphans[len(sent) :]
 
 
-def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Options) -> None:
+def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Violation], options: Options) -> None:
     """Plan what can be done about a turn that was sent."""
-    plan.remaining += [violation(fault) for fault in found if fault.form in ("trailing_text", "duplicate_call")]
-    forms = {fault.form for fault in found} & {"late_result", "duplicate_result", "missing_result"}
-    if not forms:
+    plan.remaining += [one for one in found if one.form in ("trailing_text", "duplicate_call")]
+    if OF_RESULTS.isdisjoint(one.form for one in found):
         return
     batch = Batch(turn.position, [], options.sent, [])
     done: dict[Form, list[Call]] = {}
     for call in turn.calls:
+        if not call.places and turn.number == options.spared:
+            continue
         results = call.results
         before = [result for result in results if result.position < options.sent]
         after = results[len(before) :]
@@ -46,26 +47,30 @@ def append_to_turn(plan: Plan, turn: Turn, found: Sequence[Fault], options: Opti
                 fold_in_place(plan, after, options)
                 done.setdefault("duplicate_result", []).append(call)
         elif turn.position == options.border:
-            fill(plan, batch, call, after, options, spared=turn.number == options.spared)
+            fill(plan, batch, call, after, options)
             _note_done(done, call, after, turn)
         elif options.reaches(call):
-            _keep_first(plan, turn, batch, done, call, after, options)
+            if after:  # the first result stays where it is
+                _deliver(plan, turn, call, after[1:], options, known=True)
+            else:
+                fill(plan, batch, call, [], options)
+                done.setdefault("missing_result", []).append(call)
         else:
-            plan.remaining.append(violation(Fault("missing_result", turn.position, turn, [call])))
+            plan.remaining.append(violation("missing_result", turn.position, [call]))
             _deliver(plan, turn, call, after, options, known=False)
     if batch.answers:
         plan.batches.append(batch)
     for form, calls in done.items():
         results = [result for call in calls for result in call.results]
-        report(plan, Fault(form, turn.position, turn, calls, results), options)
+        report(plan, violation(form, turn.position, calls, results), calls, options)
 
 
 def _remain(plan: Plan, turn: Turn, call: Call, before: list[Result]) -> None:
     """Report what is wrong with the results that were sent."""
     if len(before) > 1:
-        plan.remaining.append(violation(Fault("duplicate_result", turn.position, turn, [call], before)))
+        plan.remaining.append(violation("duplicate_result", turn.position, [call], before))
     if call.required and before[0].run != turn.number:
-        plan.remaining.append(violation(Fault("late_result", turn.position, turn, [call], before[:1])))
+        plan.remaining.append(violation("late_result", turn.position, [call], before[:1]))
 
 
 def _deliver(plan: Plan, turn: Turn, call: Call, after: list[Result], options: Options, *, known: bool) -> None:
@@ -82,11 +87,11 @@ def _deliver(plan: Plan, turn: Turn, call: Call, after: list[Result], options: O
     for result in after:
         plan.taken.append((result.position, result.index))
         if options.is_close(result):
-            voided(plan, Fault("duplicate_result", turn.position, turn, [call], [result]))
+            add_repair(plan, violation("duplicate_result", turn.position, [call], [result]), "voided")
         else:
             plan.notes.append(Note(call, result))
             form: Form = "duplicate_result" if known else "late_result"
-            delivered(plan, Fault(form, turn.position, turn, [call], [result]))
+            add_repair(plan, violation(form, turn.position, [call], [result]), "delivered")
 
 
 def _note_done(done: dict[Form, list[Call]], call: Call, after: list[Result], turn: Turn) -> None:
@@ -96,21 +101,3 @@ def _note_done(done: dict[Form, list[Call]], call: Call, after: list[Result], tu
         done.setdefault("duplicate_result", []).append(call)
     elif after[0].run != turn.number:
         done.setdefault("late_result", []).append(call)
-
-
-def _keep_first(
-    plan: Plan,
-    turn: Turn,
-    batch: Batch,
-    done: dict[Form, list[Call]],
-    call: Call,
-    after: list[Result],
-    options: Options,
-) -> None:
-    """Answer a call of a turn in the past, in a lane that takes an answer anywhere: the first result stays where it is."""
-    if after:
-        _deliver(plan, turn, call, after[1:], options, known=True)
-        return
-    if turn.number != options.spared:
-        fill(plan, batch, call, [], options)
-        done.setdefault("missing_result", []).append(call)
