@@ -32,7 +32,10 @@ class _Selector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            return super().select(20)  # threads and signals wake it; a test that hangs should say so
+            found = super().select(20)  # threads and signals wake it
+            if not found:
+                raise AssertionError("nothing has happened for 20 seconds: the loop waits for ever")
+            return found
         events = super().select(0)
         if timeout > 0 and not events:
             self.jump(timeout)

@@ -9,7 +9,19 @@ import pytest
 
 from tests.batch.clock import turned
 from tests.batch.kit import check_batch, code, codes, content, effects, message, turn
-from toolbatch import Snapshot, ToolBatch, ToolCall, ToolCatalog, ToolError, ToolSession, tool
+from toolbatch import (
+    Image,
+    Json,
+    Snapshot,
+    Text,
+    ToolBatch,
+    ToolCall,
+    ToolCatalog,
+    ToolError,
+    ToolSession,
+    current_call,
+    tool,
+)
 from toolbatch.core import InvalidInputError, InvalidTypeError
 from toolbatch.ports import Abort, ApprovalDecision, ApprovalRequest, Approve, Deny
 from toolbatch.providers import anthropic
@@ -147,9 +159,10 @@ async def test_whatever_ends_the_wait_says_not_executed(how: str) -> None:
     seen: list[ToolBatch] = []
 
     async def host() -> None:
-        async with ToolSession(tools=shop.catalog, approvals=broker) as session, session.batch(
-            [*pays("a"), ToolCall("b", "look")], timeout=5 if how == "timeout" else None
-        ) as batch:
+        async with (
+            ToolSession(tools=shop.catalog, approvals=broker) as session,
+            session.batch([*pays("a"), ToolCall("b", "look")], timeout=5 if how == "timeout" else None) as batch,
+        ):
             seen.append(batch)
             batch.start_all()
             await turn(3)
@@ -335,7 +348,8 @@ async def test_an_approval_is_kept_over_a_pause(stored: bool, decision: Approval
     assert ran == []
     assert shop.paid == ([1] if approved else [])
     assert snapshot.calls[0].settlement == paused.calls[0].settlement
-    assert sorted(outcomes) == ["a", "b", "f"], "what was finished before is told of only once"
+    assert sorted(outcomes) == ["a", "b"], "what was finished before is told of only once"
+    assert (later.outcomes["f"].resumed, later.outcomes["f"].status) == (True, "failed")
     assert later.outcomes["s"].resumed
     assert later.outcomes["s"].status == "succeeded"
     assert not later.outcomes["a"].resumed
@@ -434,3 +448,57 @@ def test_what_is_no_decision_is_refused(bad: Any) -> None:
 def test_abort_carries_its_reason() -> None:
     """T7: for the host."""
     assert Abort("why").reason == "why"
+
+
+@turned
+async def test_pausing_twice_or_with_nothing_to_wait_for() -> None:
+    """T7: both get one snapshot; calls that nobody started are closed too, and may run when it goes on."""
+    shop = Shop()
+    async with ToolBatch(pays("a", "b"), tools=shop.catalog, approvals=InteractiveApprovals()) as batch:
+        batch.start("a", shop.pay, amount=1)
+        first, second = await asyncio.gather(batch.pause(), batch.pause())
+        assert first is second is await batch.pause()
+    assert codes(first) == {"a": "success", "b": "approval_pending"}
+    async with ToolBatch(
+        pays("a", "b"), tools=shop.catalog, approvals=FixedApprovals(Approve()), resume=first
+    ) as later:
+        later.start_all()
+        assert codes(await later.snapshot()) == {"a": "success", "b": "success"}
+    assert shop.paid == [1, 2]
+
+
+@turned
+@pytest.mark.parametrize("stored", [False, True])
+async def test_every_kind_of_outcome_is_kept(stored: bool) -> None:
+    """D4, P5: text, parts, errors, cancellations, what was cut off with its partial content: all as they were, in a session too."""
+
+    async def parts() -> Any:
+        return [Text("text"), Json({"a": [1, None]}), Image.of(b"x", "image/png")]
+
+    async def partial() -> None:
+        current_call().progress("half")
+        await asyncio.Event().wait()
+
+    async def broken() -> None:
+        raise ToolError.respond_to_model("broken", "own_code")
+
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    async def text() -> str:
+        return "x"
+
+    tools = {"text": text, "parts": parts, "partial": partial, "broken": broken, "cancelled": cancelled}
+    announced = [ToolCall(name, name) for name in (*tools, "late")]
+    async with ToolBatch(announced, tools={**tools, "late": text}, timeout=5) as batch:
+        for name, fn in tools.items():
+            batch.start(name, fn)
+        before = await batch.snapshot()
+    saved: Any = json.loads(json.dumps(before.to_dict())) if stored else before
+    async with ToolSession(tools={"late": text}) as session, session.batch(announced, resume=saved) as later:
+        later.start_all()
+        after = await later.snapshot()
+    assert after.calls[:5] == before.calls[:5]
+    assert content(after, "late") == "x"
+    assert all(later.outcomes[name].resumed for name in tools)
+    assert {name: counted.started for name, counted in session.counters.items()} == {"late": 1}

@@ -10,7 +10,22 @@ from typing import Any
 import pytest
 
 from tests.batch.clock import turned
-from tests.batch.kit import Hung, Stubborn, after, boom, check_batch, code, codes, content, effects, end, message, turn
+from tests.batch.kit import (
+    Hung,
+    Stubborn,
+    after,
+    boom,
+    breathe,
+    check_batch,
+    code,
+    codes,
+    completion,
+    content,
+    effects,
+    end,
+    message,
+    turn,
+)
 from toolbatch import Image, Text, ToolBatch, ToolCall, ToolCatalog, ToolError, ToolSession, current_call, tool
 from toolbatch.core import CallProblem, Closed, Failed, InvalidTypeError
 from toolbatch.ports import Deny
@@ -373,6 +388,8 @@ async def test_a_close_stops_the_tool_inside_of_its_interceptors(thread: bool) -
     assert batch.outcomes["a"].completion == "unknown"
     hung.release.set()
     stubborn.release.set()
+    while completion(batch, "a") != "settled":
+        await breathe()
 
 
 @turned
@@ -684,3 +701,32 @@ async def test_threads_are_withdrawn_while_they_wait() -> None:
     assert effects(snapshot, "a") == "not_started"
     assert not entered.is_set()
     assert isinstance(end(snapshot, "a"), Closed)
+
+
+@turned
+@pytest.mark.parametrize("name", ["two words", "naïve", "x" * 200, "a/b", "🙂"])
+async def test_a_function_runs_under_whatever_name_the_host_gave_it(name: str) -> None:
+    """T6: a name that no provider would let us declare is still one under which a host may run something, with policies too."""
+    async with ToolBatch([ToolCall("a", name)], tools={name: after_zero}, interceptors=[Log("1", [])]) as batch:
+        batch.start_all()
+        assert content(await batch.snapshot(), "a") == "done"
+    async with ToolBatch([ToolCall("a", name)], interceptors=[Log("1", [])]) as batch:
+        batch.start("a", after_zero)
+        assert content(await batch.snapshot(), "a") == "done"
+
+
+@turned
+@pytest.mark.parametrize("guided", [False, True])
+async def test_a_result_is_rendered_once(guided: bool) -> None:
+    """T1, T9: `render` and `meta` see the tool's own value, and nothing that was made of it."""
+    seen: list[Any] = []
+
+    @tool(render=lambda rows: f"{len(rows)} rows", meta=seen.append)
+    async def t() -> list[int]:
+        """T."""
+        return [1, 2]
+
+    batch = await run_one(t, *([Log("1", [])] if guided else []))
+    assert batch.result is not None
+    assert content(batch.result, "a") == "2 rows"
+    assert seen == [[1, 2]]

@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.batch.clock import turned
+from tests.batch.clock import run, turned
 from tests.batch.kit import Stubborn, codes, turn
 from toolbatch import ToolBatch, ToolCall, ToolCatalog, ToolSession, tool
 from toolbatch.core import InvalidTypeError
-from toolbatch.tools import prepare
+from toolbatch.ports import Approve
+from toolbatch.tools import FixedApprovals, prepare
 
 
 class Disk:
@@ -169,3 +173,76 @@ def test_resources_are_names(bad: Any) -> None:
     """Bad input gets a clear error: a lone string is most likely meant as one name, and would be five."""
     with pytest.raises(InvalidTypeError, match="resources must be names"):
         tool(name="t", resources=bad)(lambda: None)
+
+
+@dataclass(frozen=True)
+class Use:
+    """One call: what it uses, whether it runs alone or needs a person, for how long it runs, and when it is cancelled."""
+
+    names: frozenset[str]
+    is_alone: bool
+    asks: bool
+    seconds: int
+    cancel_at: int | None
+
+
+uses = st.builds(
+    Use,
+    st.frozensets(st.sampled_from("fgh"), max_size=2),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 3),
+    st.one_of(st.none(), st.none(), st.integers(0, 6)),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@given(st.lists(uses, min_size=1, max_size=8), st.sampled_from([None, 1, 2]), st.booleans(), st.booleans())
+def test_whoever_waits_gets_a_turn_and_nobody_overlaps(
+    given_uses: list[Use], limit: int | None, superseded: bool, watched: bool
+) -> None:
+    """T8, B13: whatever waits for what: no resource is used twice, bounds hold, and in the end all have run or were cancelled."""
+    run(_use(given_uses, limit, superseded=superseded, watched=watched))
+
+
+async def _use(given_uses: list[Use], limit: int | None, *, superseded: bool, watched: bool) -> None:
+    running: list[Use] = []
+    loop = asyncio.get_running_loop()
+
+    def made(number: int, use: Use) -> Any:
+        async def work() -> None:
+            assert not any(use.names & other.names for other in running)
+            assert not running or not (use.is_alone or any(other.is_alone for other in running))
+            running.append(use)
+            assert limit is None or len(running) <= limit
+            try:
+                await asyncio.sleep(use.seconds)
+            finally:
+                running.remove(use)
+
+        resources = sorted(use.names) or None
+        return tool(name=f"t{number}", parallel=not use.is_alone, needs_approval=use.asks, resources=resources)(work)
+
+    catalog = ToolCatalog([made(number, use) for number, use in enumerate(given_uses)])
+    announced = [ToolCall(str(number), f"t{number}") for number in range(len(given_uses))]
+    options: Any = {"on_event": lambda event: None} if watched else {}
+    async with ToolSession(
+        tools=catalog, max_concurrency=limit, approvals=FixedApprovals(Approve()), **options
+    ) as session:
+        if superseded:
+            async with session.batch(announced) as older:
+                older.start_all()
+                await turn(4)
+                async with session.batch([]):
+                    pass
+        async with session.batch(announced, timeout=100) as batch:
+            batch.start_all()
+            for number, use in enumerate(given_uses):
+                if use.cancel_at is not None:
+                    loop.call_later(use.cancel_at, batch.cancel, str(number))
+            snapshot = await batch.snapshot()
+        for call, use in zip(snapshot.calls, given_uses, strict=True):
+            assert call.state == "success" or use.cancel_at is not None
+        await turn(5)  # what was cancelled winds down
+        assert running == []
+        assert session._host.locked == set()

@@ -41,8 +41,12 @@ def cut_off(engine: "Engine", result: Snapshot, closed_at: float) -> None:
 
 
 def publish_late(engine: "Engine", execution: Execution) -> None:
-    """The code of a call has ended after its outcome (O3)."""
+    """The code of a call has ended after its outcome (O3): of a guided call all of it, if any of it was the tool's."""
     engine.settle_accounts()
+    if execution.is_guided:
+        if execution.is_told_late or not execution.started or not execution.has_ended:
+            return
+        execution.is_told_late = True
     if engine.options.on_late is not None:
         engine.host.publish(engine.options.on_late, execution.outcome(), execution.crew or engine.crew)
 

@@ -5,10 +5,11 @@ This file is what a caller sees, and the rules of entering and leaving; what hap
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Unpack, final
 
-import anyio
+from anyio import current_effective_deadline
 
 from toolbatch.core import (
     Accepted,
@@ -37,6 +38,10 @@ from ._options import BatchOptions, BatchSettings, seconds
 from ._plan import plan_call, plan_start
 from ._starting import start
 from ._view import BatchView
+
+with suppress(ImportError):  # it is anyio's own affair where that is
+    # Else the first batch of a process would import it inside the event loop, and block that for some 50 ms.
+    import anyio._backends._asyncio  # noqa: F401
 
 __all__ = ["ToolBatch"]
 
@@ -122,7 +127,7 @@ class ToolBatch(BatchView):
         self._given = ()
         engine.open()
         now = engine.loop.time()
-        enclosing = anyio.current_effective_deadline()
+        enclosing = current_effective_deadline()
         # A scope that is cancelled already says minus infinity; its cancellation is on its way and is not a deadline.
         candidates = (now + self._options.timeout, self._options.deadline, NEVER if enclosing == -NEVER else enclosing)
         engine.set_deadline(min(candidates), now)

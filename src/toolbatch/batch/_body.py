@@ -6,10 +6,11 @@ it. A run whose time is over is left behind at once, settled for the guide, and 
 
 import logging
 from asyncio import CancelledError, Future
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from toolbatch.core import Closed, RejectionReason
-from toolbatch.tools import ToolTimeoutError
+from toolbatch.core import Closed, RejectionReason, ToolError
+from toolbatch.tools import ToolTimeoutError, render_result
 
 from ._accounts import publish_late
 from ._execution import Execution, Phase
@@ -32,12 +33,16 @@ class Body(Execution):
         report: Is given `(True, value)` or `(False, exception)`, once.
     """
 
+    on_end: Callable[[], None] | None = None  # what else waits for the end of its code
+
     def __init__(self, owner: Execution, report: "Future[tuple[bool, Any]]") -> None:
         self.call = owner.call
         self._engine = owner._engine  # the same weak reference
         self.number = owner.number
         self.owner = owner
-        self.report = report
+        self.timeout = owner.timeout
+        self.crew = owner.crew
+        self.report: Future[tuple[bool, Any]] | None = report
         self._left: Closed | None = None
         self._entered_at: float | None = None
 
@@ -47,6 +52,11 @@ class Body(Execution):
     def settlement(self) -> "Settlement | None":  # type: ignore[override]
         """The call's outcome, or what this run was left behind as."""
         return self.owner.settlement or self._left
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it must not be entered any more."""
+        return self._left is not None or self.owner.is_over
 
     @property
     def started_at(self) -> float | None:
@@ -63,47 +73,93 @@ class Body(Execution):
 
     def returned(self, engine: "Engine", value: Any) -> None:
         """The tool has returned: hand the value to the guide, or note that it came late (B7)."""
-        if self._hand_over(True, value):  # noqa: FBT003  as the guide reads it
-            return
-        engine.host.late(self, self._reason(engine), "success", value)
-        discard(value)
-        self._tell_late(engine)
+        if not self._hand_over(True, value):  # noqa: FBT003  as the guide reads it
+            self._late(engine, True, value)  # noqa: FBT003
+            self._tell_late(engine)
 
     def raised(self, engine: "Engine", error: BaseException) -> None:
         """The tool has raised: hand the exception to the guide, or note that it came late."""
         failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
         if failure.is_cancellation and self.stop_requested:
             self.acknowledged = True
-            self._hand_over(False, CancelledError())  # noqa: FBT003  nobody waits for it
+            self._hand_over(False, CancelledError())  # noqa: FBT003
             self._tell_late(engine)
         elif not self._hand_over(False, error):  # noqa: FBT003
-            self.exception = error
-            engine.host.late(self, self._reason(engine), "cancelled" if failure.is_cancellation else "error", error)
+            self._late(engine, False, error, is_cancellation=failure.is_cancellation)  # noqa: FBT003
             self._tell_late(engine)
             self._let_through(engine, failure)
+
+    def note_end(self) -> None:
+        """Its code has ended, and its report follows; or will never be entered, and whoever waits for it must know."""
+        if self.on_end is not None:
+            self.on_end()
+        if self._entered_at is None:
+            self._hand_over(False, CancelledError())  # noqa: FBT003
+            self.owner.fold()
+
+    # -- what becomes of it ------------------------------------------------------------------------------------------
+
+    @property
+    def was_left(self) -> bool:
+        """Whether nobody waited for its end."""
+        return self._left is not None
 
     def expired(self, engine: "Engine", late_by: float | None) -> None:
         """Its time is over: leave it behind, and ask it to stop."""
         self.owner.fired, self.owner.deadline_late_by = self.timeout, late_by
         error = ToolTimeoutError(self.timeout)
-        self.leave(engine, "timeout", error.message)
         self._hand_over(False, error)  # noqa: FBT003
+        self.leave(engine, "timeout", error.message)
 
     def leave(self, engine: "Engine", code: str, message: str) -> None:
         """Nobody waits for this run any more: ask it to stop."""
-        if self._left is None and self.phase is not Phase.ENDED:
-            engine.entries.withdraw([self], engine.loop.time())  # certain from here on: entered, or never to be
-            self._left = Closed("cancelled", code, message, "unknown" if self.started else "not_started")
-            self.closed_at = engine.loop.time()
-            engine.crew.ask_to_stop(self)
+        if self._left is not None or self.phase is Phase.ENDED:
+            return
+        engine.entries.withdraw([self], engine.loop.time())  # certain from here on: entered, or never to be
+        self._left = Closed("cancelled", code, message, "unknown" if self.started else "not_started")
+        self.closed_at = self.owner.closed_at or engine.loop.time()
+        if self.report is not None:
+            self.report.cancel()
+        engine.crew_of(self).ask_to_stop(self)
+
+    def lost(self, engine: "Engine") -> None:
+        """The call was closed before its guide could settle it by what this run has said in time: that is evidence too (B7)."""
+        has_spoken = self.started and self._left is None and not self.acknowledged
+        if has_spoken and self.report is not None and self.report.done() and not self.report.cancelled():
+            self.closed_at = self.owner.closed_at
+            self._late(engine, *self.report.result())
+
+    def forget(self) -> None:
+        """The call's guide has ended: what this run has said is nobody's any more."""
+        self.report = None
 
     def _hand_over(self, succeeded: bool, value: Any) -> bool:  # noqa: FBT001
-        if self.report.done():
+        if self.report is None or self.report.done():
             return False
         self.report.set_result((succeeded, value))
         return True
 
+    # -- what comes late ---------------------------------------------------------------------------------------------
+
+    def _late(self, engine: "Engine", succeeded: bool, value: Any, *, is_cancellation: bool = False) -> None:  # noqa: FBT001
+        if succeeded:
+            engine.host.late(self, self._reason(engine), "success", self._shown(engine, value))
+            discard(value)
+        else:
+            self.exception = value
+            engine.host.late(self, self._reason(engine), "cancelled" if is_cancellation else "error", value)
+
+    def _shown(self, engine: "Engine", value: Any) -> Any:
+        tool = self.owner.tool
+        if tool is None or tool.render is None or not engine.host.keep_content:
+            return value
+        try:
+            return render_result(tool, value, encode=engine.host.encode).content
+        except ToolError:
+            return value  # which has no text either
+
     def _tell_late(self, engine: "Engine") -> None:
+        self.owner.fold()
         if self.owner.settlement is not None:
             publish_late(engine, self.owner)
 

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any
 
-import anyio
+from anyio import CancelScope
 
 from ._execution import Execution, Phase
 from ._threads import Job, workers
@@ -52,12 +52,18 @@ class Crew:
         self.running.add(execution)
         try:
             # The name costs nothing here, and saves asyncio from making one.
-            execution.task = self.loop.create_task(drive, name=execution.call.id, context=context)
+            task = self.loop.create_task(drive, name=execution.call.id, context=context)
         except BaseException:
             drive.close()
             execution.dispose()
             self.ended(execution)
             raise
+        if (
+            execution.phase is not Phase.ENDED
+        ):  # an eager task may have ended, or been asked to stop, before it had a name here
+            execution.task = task
+            if execution.stop_requested:
+                task.cancel()
 
     def launch_thread(self, execution: Execution, job: Job) -> bool:
         """Run a call's code in a thread; False says that it has to wait for one."""
@@ -73,8 +79,8 @@ class Crew:
 
     def ask_to_stop(self, execution: Execution) -> None:
         """Cancel a call's task, or withdraw or signal its thread. Once: a tool that ignores it is not asked again (B17)."""
-        if execution.body is not None:
-            self.ask_to_stop(execution.body)
+        for run in execution.runs:
+            self.ask_to_stop(run)
         if execution.phase is Phase.QUEUED:
             self.never_entered(execution)
             return
@@ -100,8 +106,7 @@ class Crew:
         """Take note that a call's code has ended."""
         execution.phase = Phase.ENDED
         execution.task = execution.job = None  # both lead back here
-        if execution.on_end is not None:
-            execution.on_end()
+        execution.note_end()
         crew = execution.crew
         if crew is None:
             _let_go.discard(execution)
@@ -120,7 +125,7 @@ class Crew:
             return
         # A cancelled anyio scope would cancel this await anew at every turn of the loop.
         end = self.loop.time() + seconds
-        with anyio.CancelScope(shield=True):
+        with CancelScope(shield=True):
             while not self.is_idle and self.loop.time() < end:  # again, since what ended may have begun an observer
                 self._idle = self.loop.create_future()
                 timer = self.loop.call_at(end, self._stop_waiting)

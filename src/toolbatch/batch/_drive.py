@@ -22,7 +22,7 @@ from ._threads import Job
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["Kind", "Work", "drive", "kind_of", "thread_job"]
+__all__ = ["Kind", "Work", "drive", "is_running", "kind_of", "thread_job"]
 
 _COROUTINE_FLAG = inspect.CO_COROUTINE
 
@@ -111,7 +111,7 @@ async def _drive_function(
     try:
         value = await fn(*args, **kwargs)
     except GeneratorExit as error:
-        if not _is_running(execution):
+        if not is_running(execution):
             raise  # thrown in from outside, where a loop is torn down: a coroutine must not go on after it
         raised(engine, execution, error)
     except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
@@ -120,7 +120,8 @@ async def _drive_function(
         returned(engine, execution, value)
 
 
-def _is_running(execution: Execution) -> bool:
+def is_running(execution: Execution) -> bool:
+    """Whether the execution's task is the one that runs now; else what its coroutine gets was thrown in from outside."""
     if execution.task is None:
         return True  # an eager task takes its first steps before anyone knows it
     try:
@@ -181,12 +182,12 @@ def _returned_from_thread(engine: "Engine", execution: Execution, value: object,
     engine.entries.hear(execution, engine.loop.time())
     if not is_awaitable(value):
         returned(engine, execution, value)
-    elif execution.stop_requested or engine.result is not None:
+    elif execution.stop_requested or execution.is_over:
         discard(value)
         raised(engine, execution, asyncio.CancelledError())
     else:
         execution.work = work = Work(Kind.AWAITABLE, value, (), {}, context)
-        engine.crew.launch(execution, drive(engine, execution, work), context)
+        engine.crew_of(execution).launch(execution, drive(engine, execution, work), context)
 
 
 def _call(execution: Execution, work: Work) -> Any:

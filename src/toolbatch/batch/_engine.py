@@ -120,6 +120,7 @@ class Engine:
         for call_id, end in self._saved.items():
             execution = self.executions[call_id]
             execution.is_resumed = True
+            execution.is_answered = end.status == "error" and end.side_effect_state == "not_started"
             self.feed(execution, partial(restore, self.closure), end)
         for execution in self.executions.values():
             problem = execution.call.problem
@@ -239,24 +240,26 @@ class Engine:
 
     def enter(self, execution: Execution) -> bool:
         """Take note that a task is about to enter the tool's code; False says that it must not: the call has its outcome."""
-        if execution.settlement is not None or self.result is not None:
-            self.crew.never_entered(execution)
+        if (execution.settlement is not None or self.result is not None) and execution.is_over:
+            self.crew_of(execution).never_entered(execution)
             return False
-        execution.work = None
         execution.phase = Phase.ENTERED
-        if execution.started_at is None and not execution.is_guided:  # the guide's own steps are not the tool's (B5)
-            execution.started_at = self.loop.time()
+        if not execution.is_guided:  # the guide's own steps are not the tool's (B5)
+            execution.work = None
+            if execution.started_at is None:
+                execution.started_at = self.loop.time()
         current_execution.set(execution)
-        if self.listeners:
+        if self.listeners and execution.job is None:  # else a thread has told of it
             self.listeners.started(execution)
         return True
 
     def listen(self, listener: Listener) -> None:
-        """Tell `listener` of every event from now on; of a closed batch, of that."""
-        self.listeners.append(listener)
-        self.is_observed = True
+        """Tell `listener` of every event from now on; of a closed batch, of that alone."""
         if self.result is not None:
             listener(BatchClosed(self.result))
+            return
+        self.listeners.append(listener)
+        self.is_observed = True
 
     def end(self, execution: Execution) -> None:
         """A tool's code has ended. What was due before is settled first: a deadline decides, not the order of callbacks."""
@@ -265,7 +268,11 @@ class Engine:
         execution.ended_at = now = self.loop.time()
         if now >= execution.deadline and self.result is None:
             self._deadlines.fire()
-        self.crew.ended(execution)
+        crew = self.crew_of(execution)
+        if execution.work is None:
+            crew.ended(execution)
+        else:
+            crew.never_entered(execution)  # of a guided call: an awaitable that was never awaited
 
     def end_turn(self, error: ToolError) -> None:
         """A tool has said that the turn must end: the exit will raise what it raised (B4)."""
@@ -275,13 +282,13 @@ class Engine:
     def report_progress(self, execution: Execution, text: str) -> None:
         """Keep what a running tool has so far; after the call's outcome it is nothing (B19)."""
         if execution.settlement is None and self.result is None:
-            self.closure.progress(self._handle, execution.call.id, text)
+            if not self.options.hooks.after:  # what no policy has seen is not for the model (T6)
+                self.closure.progress(self._handle, execution.call.id, text)
             if self.listeners:
                 self.listeners.progress(execution, text)
 
     def park(self, execution: Execution, request: ApprovalRequest) -> None:
         """A call waits for an approval: whatever closes it meanwhile, the model reads that it was not executed (T7)."""
-        execution.is_parked = True
         self.parked += 1
         self.closure.hold(self._handle, execution.call.id, _WAITS)
         self.listeners.tell(ApprovalRequested(request))
@@ -290,7 +297,6 @@ class Engine:
 
     def unpark(self, execution: Execution) -> None:
         """It waits no longer."""
-        execution.is_parked = False
         self.parked -= 1
         if execution.settlement is None and self.result is None:
             self.closure.hold(self._handle, execution.call.id, None)
@@ -313,7 +319,7 @@ class Engine:
 
     def close_call(self, execution: Execution, code: str | None, message: str | None) -> Accepted | Rejected:
         """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
-        withdrawn = self.ascertain([execution] if execution.body is None else [execution, execution.body])
+        withdrawn = self.ascertain([execution, *execution.runs])
         try:
             if execution.is_pending:
                 self.crew.ask_to_stop(execution)  # its placeholder stands
@@ -326,7 +332,11 @@ class Engine:
         """Answer a call that can't be run, with an error that the model can act on."""
         if code not in _ALLOWED:
             execution.repeats = self.host.count_repeats(execution.call, code)
-        self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
+        execution.is_answered = not execution.is_over
+        try:
+            self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
+        except (TypeError, ValueError):  # a code that is blank, too long or no text: the answer matters more
+            self.feed(execution, self.closure.close_call, "error", None, message, "not_started")
 
     def expire(self, execution: Execution | None, late_by: float | None) -> None:
         """A deadline has passed, of one call or of the batch; `late_by` where a blocked loop delayed it (B14)."""
@@ -361,6 +371,10 @@ class Engine:
         """Undo what `ascertain` withdrew, where the close was refused."""
         if self.result is None:
             self.entries.restore(withdrawn)
+
+    def crew_of(self, execution: Execution) -> Crew:
+        """Who answers for what runs for a call: this batch's own crew, or who has taken it over."""
+        return execution.crew or self.crew
 
     @property
     def scope(self) -> str:

@@ -28,7 +28,7 @@ class Listeners(list[Listener]):
 
     def started(self, execution: Execution) -> None:
         """Tell them that a tool's code was entered."""
-        if execution.started_at is not None:
+        if execution.started_at is not None and not execution.is_over:  # a thread's word may come after the close
             self.tell(CallStarted(**_identity(execution)))
 
     def progress(self, execution: Execution, content: str) -> None:
@@ -43,9 +43,9 @@ def _identity(execution: Execution) -> dict[str, Any]:
 
 
 class EventStream:
-    """The events of one batch from the moment it was asked for, to be read by one reader: `async for event in stream`.
+    """The events of one batch from the moment it was asked for: `async for event in stream`.
 
-    It never holds up the batch. A reader that is too slow loses the oldest progress reports, which are counted, and nothing
+    Several readers share them: each event goes to one. It never holds up the batch. A reader that is too slow loses the oldest progress reports, which are counted, and nothing
     else. It ends with `BatchClosed`.
 
     Args:
@@ -64,7 +64,7 @@ class EventStream:
         self._events: deque[BatchEvent] = deque()
         self._reports = 0  # invariant: how many of them are progress
         self._ended = False
-        self._reader: asyncio.Future[None] | None = None
+        self._readers: list[asyncio.Future[None]] = []
         self.dropped = 0
 
     def put(self, event: BatchEvent) -> None:
@@ -77,8 +77,9 @@ class EventStream:
                 self._reports -= 1
             self._reports += 1
         self._events.append(event)
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        for reader in self._readers:
+            if not reader.done():
+                reader.set_result(None)
 
     def __aiter__(self) -> "EventStream":
         return self
@@ -92,11 +93,12 @@ class EventStream:
         while not self._events:
             if self._ended:
                 raise StopAsyncIteration
-            self._reader = asyncio.get_running_loop().create_future()
+            reader = asyncio.get_running_loop().create_future()
+            self._readers.append(reader)
             try:
-                await self._reader
+                await reader
             finally:
-                self._reader = None
+                self._readers.remove(reader)
         event = self._events.popleft()
         self._reports -= isinstance(event, CallProgress)
         self._ended = self._ended or isinstance(event, BatchClosed)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from toolbatch.core import BatchStateError, CallProblem, Settlement, ToolCall
 from toolbatch.ports import Cancellation, Completion, ExecutionOutcome, ExecutionStatus
+from toolbatch.tools import NOT_EXECUTED
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
-    from collections.abc import Callable
     from threading import Event
     from weakref import ref
 
@@ -81,11 +81,13 @@ class Execution:
     exception: BaseException | None = None
     failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
     has_place = False  # it is one of those that `max_concurrency` counts
-    on_end: "Callable[[], None] | None" = None  # what else waits for the end of its code
-    body: "Body | None" = None  # of a guided call, the last run of its tool
     is_guided = False  # a task of ours takes it through its stages (T3)
-    is_parked = False  # it waits for an approval (T7)
-    is_denied = False  # a policy or a person did not allow it
+    is_told_late = False  # `on_late` has heard of it
+    runs: "tuple[Body, ...]" = ()  # of a guided call, while anything of it goes on: the runs of its tool that do, and the last
+    may_run = False  # of a guided call: it is its turn, and what stands around its tool may run it
+    is_answered = (
+        False  # it can't be run or was not allowed to, and this batch or an earlier one has answered it itself
+    )
     is_resumed = False  # its outcome is an earlier batch's
     is_pending = False  # it was answered with a placeholder, and goes on (O6)
     final: ExecutionStatus | None = None  # how that ended
@@ -117,6 +119,18 @@ class Execution:
         return self.started_at is not None
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing of the call may be run any more: it has its outcome, and that is no placeholder whose work goes on."""
+        if self.is_pending:
+            return self.stop_requested
+        return self.settlement is not None or self.engine.result is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of the call runs any more, neither its guide nor its tool."""
+        return self.phase is Phase.ENDED and all(run.phase is Phase.ENDED for run in self.runs)
+
+    @property
     def started_wall(self) -> float | None:
         """When the tool's code was entered, in seconds since the epoch."""
         return None if self.started_at is None else self.engine.clock.wall(self.started_at)
@@ -129,18 +143,34 @@ class Execution:
         return work.fn if work is not None and isfuture(work.fn) else None
 
     def forget(self) -> None:
-        """A policy has put something else in the place of the result: nothing of the original may be seen (T6)."""
+        """Something else stands in the place of what was said so far: nothing of that may be seen (T6)."""
         self.exception = self.failure = self.meta = self.added = None
+
+    def note_end(self) -> None:
+        """Its code has ended."""
+
+    def fold(self) -> None:
+        """Nothing of a guided call runs any more: keep what is known of its last run, and let go of that, which leads back here."""
+        if self.runs and self.has_ended:
+            last = self.runs[-1]
+            self.ended_at, self.stop_requested, self.acknowledged = (
+                last.ended_at,
+                last.stop_requested,
+                last.acknowledged,
+            )
+            self.runs = ()
 
     def outcome(self) -> ExecutionOutcome:
         """Return what is known now of a call that has its outcome."""
-        code = self if self.body is None else self.body
+        # Of several runs one that still goes on says what is known; else the last.
+        code = next((run for run in self.runs if run.phase is not Phase.ENDED), self.runs[-1]) if self.runs else self
         ended = code.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
         started = self.started
         if self.is_resumed and self.settlement is not None:
-            started = True
-            completion = "unknown" if self.settlement.provenance == "synthetic" else "settled"
+            effects = self.settlement.side_effect_state
+            started = effects != "not_started"
+            completion = "settled" if effects is None else effects
         cancellation: Cancellation = "none"
         if code.stop_requested and self.started:  # code that was never entered was not asked anything
             cancellation = "acknowledged" if code.acknowledged else "requested"
@@ -177,15 +207,10 @@ class Execution:
             return "failed" if settlement.status == "error" else "cancelled"
         if settlement.code == "not_started":
             return "not_started"
-        if self.call.problem is not None or settlement.code in _UNFIT:
-            return "failed"
-        if self.is_denied or settlement.code == "denied":
-            return "denied"
+        if self.is_answered:
+            return "denied" if settlement.message.startswith(NOT_EXECUTED) else "failed"
         return "timed_out" if settlement.code == "timeout" else "cancelled"
 
-
-_UNFIT = ("unknown_tool", "invalid_arguments")
-"""Codes of calls that a batch answers by itself, besides those that come with a problem."""
 
 current_execution: ContextVar[Execution] = ContextVar("toolbatch_current_execution")
 """The execution whose code is running here, in the loop or in a thread (T11)."""

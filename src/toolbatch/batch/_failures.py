@@ -50,12 +50,10 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _text(error: BaseException, detail: ErrorDetail) -> str:
     name = type(error).__name__
-    if isinstance(error, ToolError):
-        return error.message or name
-    if detail == "type":
+    if detail == "type" and not isinstance(error, ToolError):
         return name
     try:
-        text = str(error) if detail == "message" else detail(error)
+        text = error.message if isinstance(error, ToolError) else detail(error) if callable(detail) else str(error)
     except BaseException:  # noqa: BLE001  a message that can't be made must not hide that the tool failed
         return name
     return text if isinstance(text, str) and text.strip() else name

@@ -5,7 +5,8 @@ own, which awaits the host's policies; each run of its tool is a `Body` beside i
 (T6). The outcome is still decided in one place, `Engine.feed`.
 """
 
-from asyncio import CancelledError
+import logging
+from asyncio import CancelledError, Future
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,10 +29,14 @@ from toolbatch.tools import (
     render_result,
 )
 
+from ._accounts import publish_late
 from ._body import Body
-from ._execution import NEVER, Execution
-from ._failures import read_failure
+from ._drive import is_running
+from ._execution import NEVER, Execution, Phase
+from ._failures import discard, read_failure
 from ._launching import give_place, run, take_place
+from ._log import tell
+from ._placeholders import give_up
 from ._reports import raised, returned
 
 if TYPE_CHECKING:
@@ -67,50 +72,134 @@ async def guide(engine: "Engine", execution: Execution, guided: Guided) -> None:
         return
     try:
         conclude = await _through(engine, execution, guided)
-    except GeneratorExit:
-        raise  # thrown in from outside, where a loop is torn down
-    except BaseException as error:  # noqa: BLE001  whatever the host's policies raise is the call's outcome (B4)
-        raised(engine, execution, error)
-    else:
-        conclude()
+        if _is_too_late(execution):
+            _tell_too_late(engine, execution)
+        else:
+            conclude()
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) and not is_running(execution):
+            raise  # thrown in from outside, where a loop is torn down
+        if _is_too_late(execution, error) and not isinstance(error, KeyboardInterrupt | SystemExit):
+            _tell_too_late(engine, execution)
+        else:
+            raised(engine, execution, error)  # whatever the host's policies raise is the call's outcome (B4)
+    for one in execution.runs:
+        one.forget()
+    if any(one.was_left for one in execution.runs):
+        publish_late(engine, execution)  # if all of it has ended in the meantime
+    execution.fold()
+
+
+def _is_too_late(execution: Execution, error: BaseException | None = None) -> bool:
+    """Whether the call is over and its guide has nothing to add: what counts as late is what the tool says, once."""
+    return execution.is_over and (bool(execution.runs) or isinstance(error, CancelledError))
+
+
+def _tell_too_late(engine: "Engine", execution: Execution) -> None:
+    engine.end(execution)
+    engine.settle_accounts()
+    for one in execution.runs:
+        one.lost(engine)
+    give_up(engine, execution)
+    publish_late(engine, execution)
 
 
 async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Callable[[], object]:
     """Return what settles the call."""
     options = engine.options
-    broker = None if options.approvals is None else _Parking(engine, execution, options.approvals)
-    request = partial(_request, engine, execution, guided.call)
-    admitted = await authorize(guided.call, options.hooks, request=request, approvals=broker)
+    try:
+        admitted = await _admit(engine, execution, guided.call)
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) and not is_running(execution):
+            raise
+        if isinstance(error, Exception | KeyboardInterrupt | SystemExit) or execution.is_over:
+            raise  # what ends the turn, or the call
+        tell(logging.ERROR, "%s was denied: deciding on it failed", execution.call.id, exc_info=error)
+        return partial(_answer, engine, execution, "denied", f"{NOT_EXECUTED}: deciding on it failed.")
     if isinstance(admitted, Abort):
         return partial(_abort, engine, execution, admitted)
     if isinstance(admitted, Refused) or guided.work is None:
         problem = admitted.problem if isinstance(admitted, Refused) else guided.call.problem  # type: ignore[union-attr]
-        execution.is_denied = admitted is not guided.call
         return partial(_answer, engine, execution, problem.code, problem.message)
     result = await _run(engine, execution, admitted, guided.work)
-    final, is_original = await finalize(admitted, result, options.hooks)
-    if not is_original:
-        execution.forget()
+    is_original = False
+    try:
+        final, is_original = await finalize(admitted, result, options.hooks)
+    finally:
+        if not is_original:
+            execution.forget()
     if isinstance(final, ToolSuccess):
         execution.meta = final.meta
         return partial(returned, engine, execution, await _shortened(engine, execution, admitted.tool, final.content))
     return partial(_fail, engine, execution, final, result)
 
 
+async def _admit(engine: "Engine", execution: Execution, call: Prepared | Refused) -> Prepared | Refused | Abort:
+    """Ask the policies and the broker. A decision on a call that has its outcome by now means nothing."""
+    broker = None if engine.options.approvals is None else _Parking(engine, execution, engine.options.approvals)
+    request = partial(_request, engine, execution, call)
+    admitted = await authorize(call, engine.options.hooks, request=request, approvals=broker)
+    _require_open(execution)
+    return admitted
+
+
+def _require_open(execution: Execution) -> None:
+    if execution.is_over:
+        # It was cancelled, and someone on the way has kept that to himself.
+        raise CancelledError(f"call {execution.call.id} is over; nothing was run")
+
+
 async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Work") -> ToolResult:
     """Run the tool inside of what stands around it, when it is its turn, and make its end ready for the policies."""
     await take_place(engine, execution, work)
+    execution.may_run = True
     try:
         value = await dispatch(call, partial(_run_once, engine, execution, work), engine.options.hooks)
     except Exception as error:  # noqa: BLE001  a failure is an answer, for the policies first
         return _failure(engine, error)
     finally:
+        execution.may_run = False
+        if not engine.loop.is_closed():
+            for one in execution.runs:
+                one.leave(engine, "cancelled", "Tool call was cancelled.")  # which `around` has walked away from
         give_place(engine, execution, work)
     try:
         rendered = render_result(call.tool, value, encode=engine.host.encode)
     except ToolError as error:
+        discard(value)
         return _failure(engine, error)
     return ToolSuccess(value, rendered.content, rendered.meta)
+
+
+async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any:
+    if not execution.may_run:
+        raise CancelledError(f"the turn of call {execution.call.id} is over; nothing was run")
+    _require_open(execution)
+    report: Future[tuple[bool, Any]] = engine.loop.create_future()
+    body = Body(execution, report)
+    _add_run(execution, body)
+    run(engine, body, work)
+    value = None
+    try:
+        succeeded, value = await report
+        if succeeded:
+            return value
+        raise value
+    except CancelledError:  # the call is over, or what stands around the tool waits no longer
+        body.leave(engine, "cancelled", "Tool call was cancelled.")
+        raise
+    finally:
+        del value, report  # an exception leads back here by its traceback
+
+
+def _add_run(execution: Execution, body: Body) -> None:
+    if execution.runs:  # what a run that was given up has said of the call counts no more
+        execution.failure, execution.added, execution.concludes = None, None, False
+    for one in execution.runs:
+        if one.phase is Phase.ENDED:
+            one.forget()
+    execution.runs = (*(one for one in execution.runs if one.phase is not Phase.ENDED), body)
+    execution.work = None  # an awaitable is the run's now
 
 
 async def _shortened(
@@ -137,29 +226,14 @@ def _failure(engine: "Engine", error: Exception) -> ToolFailure:
     return ToolFailure(failure.code or "tool_error", failure.message, error)
 
 
-async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any:
-    body = Body(execution, engine.loop.create_future())
-    execution.body = body
-    body.timeout = execution.timeout
-    run(engine, body, work)
-    try:
-        succeeded, value = await body.report
-    except CancelledError:  # the call is over, or what stands around the tool waits no longer
-        body.leave(engine, "cancelled", "Tool call was cancelled.")
-        raise
-    if succeeded:
-        return value
-    raise value
-
-
 def _answer(engine: "Engine", execution: Execution, code: str, message: str) -> None:
     engine.end(execution)
     engine.answer(execution, code, message)
 
 
 def _abort(engine: "Engine", execution: Execution, abort: Abort) -> None:
-    reason = abort.reason or f"the approval of {execution.call.name} was answered with the end of the turn"
-    execution.is_denied = True
+    given = abort.reason if isinstance(abort.reason, str) else None
+    reason = given or f"the approval of {execution.call.name} was answered with the end of the turn"
     _answer(engine, execution, "aborted_before_dispatch", f"{NOT_EXECUTED}: the turn was ended before it could run.")
     engine.end_turn(ToolError.fatal(reason, "aborted"))
 
@@ -186,8 +260,10 @@ class _Parking:
 
     async def decide(self, request: ApprovalRequest, /) -> ApprovalDecision:
         """Wait for the decision."""
+        _require_open(self._execution)
         self._engine.park(self._execution, request)
         try:
+            _require_open(self._execution)  # observers are told of the request, and may have closed the batch
             return await self._broker.decide(request)
         finally:
             self._engine.unpark(self._execution)

@@ -34,6 +34,7 @@ from ._launching import advance
 from ._log import tell
 
 if TYPE_CHECKING:
+    from ._body import Body
     from ._crew import Crew
     from ._engine import Engine
 
@@ -131,7 +132,9 @@ class Host:
         closed_at = execution.closed_at or 0.0
         late_by = max(0.0, (execution.ended_at or closed_at) - closed_at)
         settled_wall = time.time()
-        content = self._kept(value) if observed == "success" and self.keep_content else None
+        # It is for the model in the end, who must read nothing that the host's policies would have replaced (T6).
+        may_keep = self.keep_content and not execution.engine.options.hooks.after
+        content = self._kept(value) if observed == "success" and may_keep else None
         call = execution.call
         generation = execution.engine.generation
         self._counters[call.name].late += 1
@@ -197,12 +200,18 @@ class Host:
         self.notes.clear()
         return notes
 
-    def unlock(self, names: frozenset[str], code: Execution | None, patience: float) -> None:
+    def unlock(
+        self, loop: asyncio.AbstractEventLoop, names: frozenset[str], going: "list[Body]", patience: float
+    ) -> None:
         """Give resources free when the code that has them ends, or after `patience` seconds, since it may never end (B6)."""
 
+        def ended() -> None:
+            if all(run.phase is Phase.ENDED for run in going) and not loop.is_closed():
+                free()
+
         def free() -> None:
-            if code is not None:
-                code.on_end = None
+            for run in going:
+                run.on_end = None
             if timer is not None:
                 timer.cancel()
             self.locked.difference_update(names)
@@ -217,16 +226,15 @@ class Host:
             )
             free()
 
-        timer = None
-        if code is None or code.phase is Phase.ENDED:
+        timer = loop.call_later(patience, give_up) if going else None
+        for run in going:
+            run.on_end = ended
+        if not going:
             free()
-        else:
-            code.on_end = free
-            timer = asyncio.get_running_loop().call_later(patience, give_up)
 
     def count_repeats(self, call: ToolCall, code: str) -> int:
         """Return how often this same bad call was answered in the same way before, and count it (T3)."""
-        key = hash((code, call.name, call.raw_arguments or repr(call.arguments)))
+        key = hash((code, call.name, call.raw_arguments or _shown(call.arguments)))
         seen = self._bad_calls.pop(key, 0)
         self._bad_calls[key] = seen + 1
         if len(self._bad_calls) > _MAX_BAD_CALLS:
@@ -262,6 +270,13 @@ class Host:
             return cut(text, self.closure.limits.max_result_bytes)
         except Exception:  # noqa: BLE001  evidence that can't be written down is still evidence that it came
             return None
+
+
+def _shown(arguments: object) -> str:
+    try:
+        return repr(arguments)
+    except Exception:  # noqa: BLE001  they may be nested too deeply, or hold anything
+        return preview(arguments)
 
 
 def _count(engine: "Engine", counters: defaultdict[str, ToolCounters]) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ._drive import Kind, Work, drive, thread_job
-from ._execution import Execution
+from ._execution import Execution, Phase
 from ._reports import raised
 
 if TYPE_CHECKING:
@@ -14,11 +14,12 @@ __all__ = ["advance", "give_place", "launch", "run", "take_place"]
 
 def launch(engine: "Engine", execution: Execution, work: Work) -> None:
     """Give a call its place, and run its code; or tell its guide that it is its turn."""
-    engine.places.take(execution, work)
-    if work.kind is Kind.TURN:
-        work.fn.set_result(None)
-    else:
+    if work.kind is not Kind.TURN:
+        engine.places.take(execution, work)
         run(engine, execution, work)
+    elif not work.fn.done():  # one that is cancelled has not heard of it yet
+        engine.places.take(execution, work)
+        work.fn.set_result(None)
 
 
 def advance(engine: "Engine") -> None:
@@ -33,7 +34,7 @@ def run(engine: "Engine", execution: Execution, work: Work) -> None:
     if work.kind is Kind.THREAD:
         engine.entries.expect(execution)
         try:
-            if engine.crew.launch_thread(execution, thread_job(engine, execution, work)):
+            if engine.crew_of(execution).launch_thread(execution, thread_job(engine, execution, work)):
                 engine.arm(execution)  # else when a thread is free (B13)
         except RuntimeError as error:  # the system has no thread left
             engine.entries.forget(execution)
@@ -42,7 +43,7 @@ def run(engine: "Engine", execution: Execution, work: Work) -> None:
     engine.arm(execution)
     if work.kind is Kind.AWAITABLE:
         execution.work = work  # so that what is never awaited can be closed
-    engine.crew.launch(execution, drive(engine, execution, work), work.context)
+    engine.crew_of(execution).launch(execution, drive(engine, execution, work), work.context)
 
 
 async def take_place(engine: "Engine", execution: Execution, work: Work) -> None:
@@ -65,9 +66,12 @@ async def take_place(engine: "Engine", execution: Execution, work: Work) -> None
 
 
 def give_place(engine: "Engine", execution: Execution, work: Work) -> None:
-    """A guided call's turn is over. What it has locked stays so while its code goes on, within a bound (T8)."""
+    """A guided call's turn is over. What it has locked stays so while any run of its tool goes on, within a bound (T8)."""
     if execution.has_place:
         engine.places.give_back(execution)
+    if engine.loop.is_closed():
+        return
     if work.resources:
-        engine.host.unlock(work.resources, execution.body, engine.options.teardown_timeout)
+        going = [one for one in execution.runs if one.phase is not Phase.ENDED]
+        engine.host.unlock(engine.loop, work.resources, going, engine.options.teardown_timeout)
     advance(engine)

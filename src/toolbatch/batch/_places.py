@@ -77,7 +77,8 @@ class Places:
                 return None
             if self._locked.isdisjoint(work.resources) and wanted.isdisjoint(work.resources):
                 del queue[index]  # of the first, nearly always
-                execution.work = None
+                if not execution.is_guided:
+                    execution.work = None
                 return entry
             if work.is_alone:
                 return None

@@ -1,10 +1,11 @@
 """What a batch will run for a call: a function with checked arguments, its stages, or an answer instead (T3, T5)."""
 
+from asyncio import isfuture
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-from toolbatch.core import CallProblem, ToolCall, ToolError
+from toolbatch.core import CallProblem, InvalidTypeError, ToolCall, ToolError, preview
 from toolbatch.output import READER_NAME
 from toolbatch.tools import Prepared, Refused, Tool, prepare, unchecked
 
@@ -52,6 +53,8 @@ def plan_start(
     """
     if type(fn) is FunctionType or not isinstance(fn, Tool):
         work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs)
+        if options.hooks.before and isfuture(fn):
+            raise InvalidTypeError(f"{preview(fn)} runs already, and no policy can stand before it; start its function")
         return _unchecked(call, work) if options.is_guided else work
     fn.require_bound()
     values = kwargs

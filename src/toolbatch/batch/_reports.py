@@ -26,7 +26,9 @@ def returned(engine: "Engine", execution: Execution, value: object) -> None:
         execution.returned(engine, value)
         return
     try:
-        content = value if execution.tool is None else _render(engine, execution, execution.tool, value)
+        # What a guide hands over was rendered, and judged, before.
+        is_ready = execution.tool is None or execution.is_guided
+        content = value if is_ready else _render(engine, execution, execution.tool, value)
         if type(engine.feed(execution, engine.closure.succeed, content)) is Rejected:
             discard(value)
     except ToolError as error:

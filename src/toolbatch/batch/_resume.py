@@ -29,7 +29,9 @@ Saved = Mapping[str, Settlement]
 
 
 def read_saved(previous: Snapshot | Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Saved:
-    """Return what a closed batch has left: every outcome but those of calls whose code was surely never entered.
+    """Return what a closed batch has left: every outcome but those of calls that were cut off by its close and surely never ran.
+
+    What was answered while it was open stands, though nothing was run: a person's refusal, or a tool that there is not.
 
     Args:
         previous: The closed snapshot, or what its `to_dict()` returned, perhaps in another process.
@@ -40,11 +42,13 @@ def read_saved(previous: Snapshot | Mapping[str, Any], calls: tuple[ToolCall, ..
         InvalidTypeError: Likewise.
     """
     if isinstance(previous, Snapshot):
-        if not previous.closed:
+        why = previous.close_reason
+        if why is None:
             raise InvalidInputError(f"{previous!r} is open; leave its batch first, or pause it")
         rows = [(call.id, call.name, call.settlement) for call in previous.calls]
+        reason: tuple[object, object] = (why.status, why.code)
     elif isinstance(previous, Mapping):
-        rows = _rows(previous)
+        rows, reason = _rows(previous)
     else:
         raise InvalidTypeError(f"resume must be a closed Snapshot or its to_dict(), not {preview(previous)}")
     announced = [(call.id, call.name) for call in calls]
@@ -52,14 +56,19 @@ def read_saved(previous: Snapshot | Mapping[str, Any], calls: tuple[ToolCall, ..
         raise InvalidInputError(
             f"resume is of other calls: {preview([row[:2] for row in rows], 300)}, and not of {preview(announced, 300)}"
         )
-    return {call_id: end for call_id, _, end in rows if end is not None and end.side_effect_state != "not_started"}
+    return {call_id: end for call_id, _, end in rows if end is not None and not _was_cut_off(end, reason)}
 
 
-def _rows(data: Mapping[str, Any]) -> list[tuple[str, str, Settlement | None]]:
+def _was_cut_off(end: Settlement, reason: tuple[object, object]) -> bool:
+    return isinstance(end, Closed) and end.side_effect_state == "not_started" and (end.status, end.code) == reason
+
+
+def _rows(data: Mapping[str, Any]) -> tuple[list[tuple[str, str, Settlement | None]], tuple[object, object]]:
     try:
         if data["closed"] is not True:
             raise InvalidInputError("resume is an open snapshot's to_dict(); leave its batch first, or pause it")
-        return [(call["id"], call["name"], _settlement(call["settlement"])) for call in data["calls"]]
+        reason = data["close_reason"]["status"], data["close_reason"].get("code")
+        return [(call["id"], call["name"], _settlement(call["settlement"])) for call in data["calls"]], reason
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
             f"resume is no closed snapshot's to_dict(): {preview(data)} ({type(error).__name__}: {error})"
@@ -95,6 +104,8 @@ def restore(closure: ToolCallClosure, handle: BatchHandle, call_id: str, end: Se
         case Cancelled():
             return closure.cancel(handle, call_id, end.message, end.code)
         case Closed():
+            if end.side_effect_state == "unknown":
+                closure.start(handle, call_id)
             if end.partial is not None:
                 closure.progress(handle, call_id, end.partial)
             return closure.close_call(handle, call_id, end.status, end.code, end.message, end.side_effect_state)

@@ -30,13 +30,16 @@ def start(engine: "Engine", execution: Execution, work: Work | Guided | CallProb
         bound = engine.options.call_timeout if tool is None or tool.timeout is None else tool.timeout
     execution.timeout = bound
     engine.started += 1
+    run = work.work if isinstance(work, Guided) else work
+    if run is not None and run.kind is Kind.AWAITABLE and asyncio.isfuture(run.fn):
+        execution.started_at = engine.loop.time()  # it may be running already (B5)
     if isinstance(work, Guided):
         execution.is_guided = True
         execution.deadline = engine.deadline
+        if run is not None and run.kind is Kind.AWAITABLE:
+            execution.work = run  # so that what is never awaited can be closed
         engine.crew.launch(execution, guide(engine, execution, work))
         return
-    if work.kind is Kind.AWAITABLE and asyncio.isfuture(work.fn):
-        execution.started_at = engine.loop.time()  # it may be running already (B5)
     if engine.places.is_free(work):
         launch(engine, execution, work)
     else:

@@ -79,14 +79,14 @@ class InteractiveApprovals:
             raise InvalidInputError(f"max_pending must be at least 1, not {max_pending}")
         self._on_request = on_request
         self._max_pending = max_pending
-        self._waiting: dict[str, tuple[ApprovalRequest, asyncio.Future[ApprovalDecision]]] = {}
+        self._waiting: dict[asyncio.Future[ApprovalDecision], ApprovalRequest] = {}
 
     async def decide(self, request: ApprovalRequest, /) -> ApprovalDecision:
         """Wait for the decision on one call."""
         if len(self._waiting) >= self._max_pending:
             return Deny("too many calls wait for approval already; ask again when some are decided")
         waiter: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
-        self._waiting[request.execution_id] = request, waiter  # before anyone is told, who may resolve it at once
+        self._waiting[waiter] = request  # before anyone is told, who may resolve it at once
         try:
             if self._on_request is not None:
                 told = self._on_request(request)
@@ -94,11 +94,11 @@ class InteractiveApprovals:
                     await told
             return await waiter
         finally:
-            del self._waiting[request.execution_id]
+            del self._waiting[waiter]
 
     def pending(self) -> list[ApprovalRequest]:
         """Return the requests that wait, oldest first."""
-        return [request for request, waiter in self._waiting.values() if not waiter.done()]
+        return [request for waiter, request in self._waiting.items() if not waiter.done()]
 
     def resolve(
         self,
@@ -123,7 +123,7 @@ class InteractiveApprovals:
         decided = _decision(decision)
         found = [
             waiter
-            for request, waiter in self._waiting.values()
+            for waiter, request in self._waiting.items()
             if request.call_id == call_id
             and not waiter.done()
             and generation in (None, request.generation)
@@ -139,7 +139,7 @@ class InteractiveApprovals:
 
     def abort_all(self, reason: str | None = None) -> int:
         """Answer every request that waits with `Abort(reason)`, and return how many there were."""
-        waiting = [waiter for _, waiter in self._waiting.values() if not waiter.done()]
+        waiting = [waiter for waiter in self._waiting if not waiter.done()]
         for waiter in waiting:
             waiter.set_result(Abort(reason))
         return len(waiting)

@@ -62,17 +62,18 @@ class Hooks:
             if not isinstance(interceptor, Interceptor):
                 raise InvalidTypeError(f"interceptors must be objects of Interceptor, not {preview(interceptor)}")
         before, around, after = (
-            tuple(
-                getattr(interceptor, stage)
-                for interceptor in given
-                if getattr(type(interceptor), stage) is not getattr(Interceptor, stage)
-            )
+            tuple(getattr(interceptor, stage) for interceptor in given if _overrides(interceptor, stage))
             for stage in ("before", "around", "after")
         )
         return cls(before, around, after)
 
     def __bool__(self) -> bool:
         return bool(self.before or self.around or self.after)
+
+
+def _overrides(interceptor: Interceptor, stage: str) -> bool:
+    # By what will be called, which may be the instance's own: a policy must not be passed over in silence.
+    return getattr(getattr(interceptor, stage), "__func__", None) is not getattr(Interceptor, stage)
 
 
 async def _chain(hooks: Sequence[_Hook], given: tuple[object, ...], innermost: Callable[[], Awaitable[_T]]) -> _T:
@@ -86,7 +87,7 @@ async def _chain(hooks: Sequence[_Hook], given: tuple[object, ...], innermost: C
 
 async def authorize(
     call: Prepared | Refused,
-    hooks: Hooks = Hooks(),  # noqa: B008  immutable
+    hooks: Hooks = Hooks(),
     *,
     request: Callable[[str | None], ApprovalRequest] | None = None,
     approvals: ApprovalBroker | None = None,
@@ -167,6 +168,7 @@ def _failed_closed(call: Prepared | Refused, why: str, error: Exception) -> Refu
 
 
 def _denied(call: Prepared | Refused, code: str, why: str) -> Refused:
+    why = why if isinstance(why, str) else preview(why)  # whatever a policy has given, the denial stands
     text = why if why.endswith((".", "!", "?")) else f"{why}."
     return Refused(call.call, call.tool, CallProblem(code, f"{NOT_EXECUTED}: {text}"))
 
@@ -174,7 +176,7 @@ def _denied(call: Prepared | Refused, code: str, why: str) -> Refused:
 # -- dispatch ------------------------------------------------------------------------------------------------------------
 
 
-async def dispatch(call: Prepared, run: Callable[[], Awaitable[Any]], hooks: Hooks = Hooks()) -> Any:  # noqa: B008
+async def dispatch(call: Prepared, run: Callable[[], Awaitable[Any]], hooks: Hooks = Hooks()) -> Any:
     """Run the tool inside of what stands around it, and return the value that comes out.
 
     Args:
@@ -191,7 +193,7 @@ async def dispatch(call: Prepared, run: Callable[[], Awaitable[Any]], hooks: Hoo
 # -- finalize ------------------------------------------------------------------------------------------------------------
 
 
-async def finalize(call: Prepared, result: ToolResult, hooks: Hooks = Hooks()) -> tuple[ToolResult, bool]:  # noqa: B008
+async def finalize(call: Prepared, result: ToolResult, hooks: Hooks = Hooks()) -> tuple[ToolResult, bool]:
     """Let the policies look at the result, and return what becomes of it, and whether that is still the original.
 
     Args:

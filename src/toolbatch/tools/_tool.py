@@ -104,7 +104,8 @@ class Tool(Generic[P, R]):
     binding: Binding = None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        if not isinstance(self.reader, FreeReader):  # that one is declared to no provider, and runs under whatever name
+            _check_name(self.name)
         if not isinstance(self.description, str):
             raise InvalidTypeError(f"a tool's description must be a str, not {preview(self.description)}")
         _check_bounds(self)
@@ -356,11 +357,7 @@ def _make(fn: Any, frame: FrameType, name: str | None, description: str | None, 
 
 
 def unchecked(name: str, fn: Any) -> AnyTool:
-    """Return a tool for what the host runs under a name without having made a tool of it: so that policies see one.
-
-    Raises:
-        InvalidInputError: No provider would take the name.
-    """
+    """Return a tool for what the host runs, under any name, without having made a tool of it: so that policies see one."""
     return Tool(fn=fn, name=name, description="", reader=_FREE)
 
 
