@@ -24,6 +24,7 @@ from toolbatch.providers import (
     bedrock,
     cohere,
     gemini,
+    gemini_interactions,
     mcp,
     mistral,
     ollama,
@@ -84,6 +85,10 @@ def _items(ids: Sequence[object]) -> list[Json]:
     return [{"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in ids]
 
 
+def _steps(ids: Sequence[object]) -> list[Json]:
+    return [{"type": "function_call", "id": i, "name": "f", "arguments": {}} for i in ids]
+
+
 def _entries(ids: Sequence[object]) -> list[Json]:
     return [{"type": "function.call", "tool_call_id": i, "name": "f", "arguments": "{}"} for i in ids]
 
@@ -97,6 +102,7 @@ WIRES = (
     Wire("openai_responses", openai_responses, _items),
     Wire("anthropic", anthropic, _blocks),
     Wire("gemini", gemini, _gemini),
+    Wire("gemini_interactions", gemini_interactions, _steps),
     Wire("bedrock", bedrock, _bedrock),
     Wire("mistral", mistral, _chat, "chat"),
     Wire("mistral", mistral, _entries, "conversations"),
@@ -212,7 +218,7 @@ def placement(wire: Wire) -> str:
 
 def _described(entry: Json) -> str:
     head = entry.get("role") or entry.get("type") or "CallToolResult"
-    blocks = entry.get("content", entry.get("parts", entry.get("output")))
+    blocks = next((entry[key] for key in ("content", "parts", "output", "result") if key in entry), None)
     kinds = [_kind(block) for block in blocks] if isinstance(blocks, list) else []
     return f"{head} ({', '.join(kinds)})" if kinds else str(head)
 

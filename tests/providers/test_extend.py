@@ -417,3 +417,14 @@ def test_calls_without_a_snapshot_are_refused(lane: Any) -> None:
     with pytest.raises(InvalidInputError, match="no snapshot"):
         lane.extend(messages, response, None)
     assert messages == []
+
+
+@pytest.mark.parametrize("kind", ["thinking", "redacted_thinking"])
+def test_thinking_behind_which_nothing_came_is_left_out(kind: str) -> None:
+    """LANES 3: a turn that was cut off in its thinking would be refused for ever; what stands before it stays."""
+    block = {"type": kind, "thinking": "hm", "signature": "s"} if kind == "thinking" else {"type": kind, "data": "x"}
+    for before in ([], [{"type": "text", "text": "Well."}]):
+        messages: list[Any] = [{"role": "user", "content": "Hi."}]
+        response = {"role": "assistant", "stop_reason": "max_tokens", "content": [*before, block]}
+        anthropic.extend(messages, response)
+        assert messages[1:] == ([{"role": "assistant", "content": before}] if before else [])

@@ -1,6 +1,7 @@
 """Which fragment belongs to which call: what servers behind gateways do to the rule "by index" (LANES 14.11)."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -64,6 +65,7 @@ STREAMS: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "no index, no id": ([part(None, None, "f", X), part(None, None, "g", Y)], [["", "f", {"x": 1}], ["", "g", {"y": 2}]]),
     "no index at first": ([part(None, "a", "f"), part(0, arguments=X), part(1, "b", "g", Y)], TWO),
+    "no index at first, and then another call": ([part(None, "a", "f", X), part(0, "b", "g", Y)], TWO),
     "no index later": ([part(0, "a", "f"), part(None, arguments=X), part(1, "b", "g"), part(None, arguments=Y)], TWO),
     "one index for all, ids differ": ([part(0, "a", "f", X), part(0, "b", "g", Y)], TWO),
     "one index for all, and one tool": (
@@ -185,6 +187,42 @@ def test_what_stands_beside_a_call_travels_back() -> None:
     }
 
 
+def test_what_else_a_delta_has_is_put_together() -> None:
+    """Text goes on, lists go on, objects are merged, labels are said anew: as the SDK does, but for ids and numbers."""
+
+    class Said:
+        def __init__(self, **said: Any) -> None:
+            self.__dict__ = said
+
+    deltas: list[Any] = [
+        {"role": "assistant", "audio": {"id": "audio_1", "data": "AA", "transcript": "H"}, "reasoning": "h"},
+        {
+            "role": "assistant",
+            "audio": Said(id="audio_1", data="BB", transcript="i"),
+            "reasoning": "m",
+            "refusal": None,
+        },
+        {"audio": {"expires_at": 7}, "annotations": [{"type": "url_citation"}], "reasoning": {"not": "text"}},
+        {"audio": {"expires_at": 8}, "annotations": [{"type": "file"}], "flag": True, "score": 0.5},
+        {"audio": "not an object", "annotations": "not a list", "flag": False},
+    ]
+    events = [chat_chunk(delta) for delta in deltas]
+    events[0]["choices"][0]["logprobs"] = {"content": [{"token": "a"}], "refusal": None}
+    events[1]["choices"][0]["logprobs"] = {"content": [{"token": "b"}]}
+    collector, _ = CHAT.collected([*events, chat_chunk({}, "stop")])
+    (choice,) = collector.response()["choices"]
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": None,
+        "audio": {"id": "audio_1", "data": "AABB", "transcript": "Hi", "expires_at": 8},
+        "reasoning": "hm",
+        "annotations": [{"type": "url_citation"}, {"type": "file"}],
+        "flag": False,
+        "score": 0.5,
+    }
+    assert choice["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}]}
+
+
 def test_calls_behind_the_finish_reason_are_announced() -> None:
     """Some servers say the reason first. They are not early any more, but they are there, and whole."""
     events = [*chunks(part(0, "a", "f", X)), chat_chunk({"tool_calls": [part(1, "b", "g", Y)]})]
@@ -241,8 +279,11 @@ def test_one_object_for_a_list() -> None:
 
 def test_the_mistral_sdks_marks_are_not_taken_for_facts() -> None:
     """Its objects say index 0 and id `"null"` where the server said nothing: whole calls are told apart all the same."""
-    entries = [{"function": {"name": "f", "arguments": X}}, {"function": {"name": "f", "arguments": {"y": 2}}}]
-    events = [{"delta": {"tool_calls": [entry]}, "index": 0, "finish_reason": None} for entry in entries]
+    entries: list[Json] = [
+        {"function": {"name": "f", "arguments": X}},
+        {"function": {"name": "f", "arguments": {"y": 2}}},
+    ]
+    events: list[Json] = [{"delta": {"tool_calls": [entry]}, "index": 0, "finish_reason": None} for entry in entries]
     events.append({"delta": {"content": ""}, "index": 0, "finish_reason": "tool_calls"})
     made = [CompletionEvent.model_validate({"data": {"id": "c", "model": "m", "choices": [one]}}) for one in events]
     collector = mistral.StreamCollector()
@@ -252,15 +293,22 @@ def test_the_mistral_sdks_marks_are_not_taken_for_facts() -> None:
 
 
 @pytest.mark.parametrize("repeats", [False, True])
-def test_one_call_in_very_many_fragments(repeats: bool) -> None:
-    """Each character is looked at once: a hundred thousand fragments take seconds, however much each repeats."""
-    text = json.dumps({"x": "}{" * 50_000})
-    label = {"id": "a", "name": "f"} if repeats else {}
-    first = chunks(part(0, "a", "f", text[0]))[0]
-    rest = [chunks(part(0, label.get("id"), label.get("name"), letter))[0] for letter in text[1:]]
-    collector, _ = CHAT.collected([first, *rest, chat_chunk({}, "tool_calls")])
-    (call,) = collector.calls()
-    assert call.arguments == {"x": "}{" * 50_000}
+def test_the_cost_of_a_fragment_does_not_grow(repeats: bool) -> None:
+    """Each character is looked at once, however a call is cut: four times the fragments take about four times as long."""
+
+    def seconds(count: int) -> float:
+        text = json.dumps({"x": "}{" * count})
+        call_id, name = ("a", "f") if repeats else (None, None)
+        rest = [chunks(part(0, call_id, name, letter))[0] for letter in text[1:]]
+        events = [chunks(part(0, "a", "f", text[0]))[0], *rest, chat_chunk({}, "tool_calls")]
+        start = time.process_time()
+        collector, _ = CHAT.collected(events)
+        spent = time.process_time() - start
+        assert [call.arguments for call in collector.calls()] == [{"x": "}{" * count}]
+        return spent
+
+    short, long = min(seconds(1500) for _ in range(3)), min(seconds(6000) for _ in range(2))
+    assert long < 9 * short
 
 
 def test_a_head_start_is_for_the_first_hundred() -> None:

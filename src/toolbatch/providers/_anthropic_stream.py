@@ -50,12 +50,7 @@ class StreamCollector(BlockCollector):
     Of a message that broke off, thinking at its end is left out of `response`, and so are uses of hosted tools that have no
     result: with either in it, every later request would be refused.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:

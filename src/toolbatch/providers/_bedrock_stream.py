@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 from toolbatch.core import InvalidInputError, ToolCall
 
-from ._plain import field, items, members
+from ._plain import OBJECT, field, items, members
 from ._replay import arguments_object
 from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, text_of_buffer, weight
 from ._stream_blocks import Block, BlockCollector
@@ -38,12 +38,7 @@ class StreamCollector(BlockCollector):
     `malformed_arguments`. Of a message that broke off, reasoning at its end is left out of `response`, and so are uses of
     hosted tools that have no result: with either in it, every later request would be refused.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
@@ -53,11 +48,10 @@ class StreamCollector(BlockCollector):
         self._metadata: dict[str, Any] = {}
 
     def _take(self, event: Any) -> bool:
-        taken = False
-        for name, value in members(event).items():
-            if value is not None:
-                taken = self._take_member(str(name), value) or taken
-        return taken
+        if not isinstance(event, OBJECT):
+            return False
+        taken = [self._take_member(str(name), value) for name, value in event.items() if value is not None]
+        return any(taken)
 
     def _take_member(self, name: str, value: object) -> bool:
         index = field(value, "contentBlockIndex")

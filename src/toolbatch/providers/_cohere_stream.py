@@ -29,12 +29,7 @@ class StreamCollector(Collector):
     An event is the SDK's, or the data of a server-sent event. A call is over when its `tool-call-end` comes. A response that
     ends with `ERROR` has the reason in `error`.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
@@ -101,11 +96,11 @@ class StreamCollector(Collector):
             buffer.write(text)
 
     def _finish(self, delta: object) -> None:
-        if field(delta, "error"):
-            self._report(field(delta, "error"))
         if field(delta, "finish_reason") is not None:
             self._finish_reason = kept(field(delta, "finish_reason"))
             self._stopped = True
+        if field(delta, "error"):
+            self._report(field(delta, "error"))
         if field(delta, "usage") is not None:
             self._usage = kept(field(delta, "usage"))
 

@@ -200,12 +200,7 @@ class StreamCollector(Collector):
     Text goes on in one part as long as no signature comes with it: "don't merge one part with a signature with another part
     without a signature". Some models say `finishReason` in every chunk, so what comes after one is read as well.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
@@ -261,14 +256,13 @@ class StreamCollector(Collector):
             self._parts.append(_Part(fields))
             self._grow(_PART)
             return
-        last = self._parts[-1] if self._parts else None
-        if last is None or not last.goes_on(fields):
+        buffer = self._parts[-1].text if self._parts and self._parts[-1].goes_on(fields) else None
+        if buffer is None:
             self._grow(_PART)
-            last = _Part(fields, StringIO())
-            self._parts.append(last)
+            buffer = StringIO()
+            self._parts.append(_Part(fields, buffer))
         self._grow(len(text))
-        if last.text is not None:
-            last.text.write(text)
+        buffer.write(text)
 
     def _take_call(self, call: object, fields: dict[str, Any]) -> None:
         self._grow(_PART + weight(kept(call)) + weight(fields))

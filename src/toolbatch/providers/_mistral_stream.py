@@ -68,12 +68,7 @@ class StreamCollector(ChatCollector):
     A call is over when its arguments are one whole JSON object, and the next call begins or the finish reason comes; in a
     conversation, when the response is done.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:

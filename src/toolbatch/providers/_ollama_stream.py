@@ -29,12 +29,7 @@ class StreamCollector(Collector):
     An event is a `ChatResponse`, or one line of the wire's JSON. Each call comes whole in one of them, and is over then: the
     server has parsed it. What comes as a call's arguments is an object.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
@@ -64,7 +59,7 @@ class StreamCollector(Collector):
                 self._grow(len(text))
                 self._texts.setdefault(name, StringIO()).write(text)
         for entry in entries:
-            copy = kept(entry)
+            copy = {**kept_members(entry, "function"), "function": kept_members(field(entry, "function"))}
             self._entry(copy)
             self._entries.append(copy)
             self._end([len(self._entries) - 1])

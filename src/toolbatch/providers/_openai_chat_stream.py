@@ -32,12 +32,7 @@ class StreamCollector(ChatCollector):
     object, begins a call of its own, whatever its index is (LANES 14.11). A response without a finish reason has broken off,
     also where `[DONE]` came.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def _take(self, event: Any) -> bool:

@@ -101,12 +101,7 @@ class StreamCollector(Collector):
     Of a response that broke off (`status` stays `in_progress`), items that were not done are left out of `response`, but for
     calls and messages, and so is reasoning at its end: with these in it, every later request would be refused.
 
-    Args:
-        max_chars: How much of the response is kept, about, in characters. A stream that goes on for ever ends there.
-
-    Raises:
-        InvalidTypeError: `max_chars` is not an int.
-        InvalidInputError: It is less than 1.
+    A stream that goes on for ever ends at `max_chars`, about, in characters, as in every lane (`Collector`).
     """
 
     def __init__(self, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
@@ -232,7 +227,8 @@ class StreamCollector(Collector):
         if self._final is None:
             output = _unbroken(streamed)
         else:
-            output = _agreed([kept_members(item) for item in self._final], streamed)
+            output = _agreed([kept_members(item) for item in self._final], streamed, self._ready)
+        output = [item for item in output if item.get("type") is not None]  # what has none is no item
         status = self._head.get("status") if self.finished else "in_progress"
         return {"object": "response", **kept_members(self._head), "status": status, "output": output}
 
@@ -252,7 +248,7 @@ class StreamCollector(Collector):
 
 def _place(event: object) -> int | None:
     index = field(event, "output_index")
-    return index if isinstance(index, int) else None
+    return index if isinstance(index, int) and index >= 0 else None
 
 
 def _unbroken(streamed: Sequence[_Item]) -> list[dict[str, Any]]:
@@ -263,11 +259,16 @@ def _unbroken(streamed: Sequence[_Item]) -> list[dict[str, Any]]:
     return output
 
 
-def _agreed(final: list[dict[str, Any]], streamed: Sequence[_Item]) -> list[dict[str, Any]]:
-    """Return the output that the last event says, if it has every call that the stream brought, as it brought it."""
-    done = [_facts(item.fields) for item in streamed if item.is_done and item.is_call]
+def _agreed(final: list[dict[str, Any]], streamed: Sequence[_Item], ready: Sequence[_Item]) -> list[dict[str, Any]]:
+    """Return the output that the last event says, if it has every call that the stream brought, as it brought it.
+
+    Those that are `ready`, which may have been returned, must be its first ones, as ids of ours depend on their places.
+    """
     said = [_facts(item) for item in final if item.get("type") in tuple(_CALLS)]
-    if final and said[: len(done)] == done:
+    done = [_facts(item.fields) for item in streamed if item.is_done and item.is_call]
+    rest = iter(said)
+    is_kept = said[: len(ready)] == [_facts(item.fields) for item in ready] and all(one in rest for one in done)
+    if final and is_kept:
         return final
     known = {_label(item.fields) for item in streamed}
     return [item.whole() for item in streamed] + [item for item in final if _label(item) not in known]

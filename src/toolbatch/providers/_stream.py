@@ -33,9 +33,10 @@ INTERRUPTED: Final = "stream_interrupted"
 
 BROKEN_OFF: Final = cut_off("the stream of the response broke off before its end, so the arguments may be incomplete")
 
-_DONE: Final = "[DONE]"
 DEFAULT_MAX_CHARS: Final = 33_554_432
 """How much of a response is kept unless the caller says otherwise: far more than any model writes."""
+
+_DONE: Final = "[DONE]"
 _HEAD_START: Final = 100  # to read the n-th call its n-1 forerunners are read too, so there is an end to it
 _ENTRY: Final = 128  # what a block, a call or a member weighs beside its text
 _MAX_ERROR_BYTES: Final = 1000
@@ -62,11 +63,11 @@ def arguments_of(text: str) -> dict[str, Any] | str:
 def kept(value: object) -> Any:
     """Return a detached copy as plain data, whatever it is: what is wrong with it is for the lane to say, as of a whole response.
 
-    Bytes stay bytes. What is no data at all becomes text, so that the call it is in isn't lost.
+    Bytes stay bytes, and what is no data at all stays what it is. What is nested too deeply to be read becomes text.
     """
     try:
         return _detached(value)
-    except (ToolbatchError, RecursionError):
+    except RecursionError:
         return as_text(value)
 
 
@@ -77,7 +78,11 @@ def _detached(value: object) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_detached(entry) for entry in value]
-    return {str(name): _detached(entry) for name, entry in members(value).items()}
+    try:
+        fields = members(value)
+    except InvalidTypeError:
+        return value
+    return {str(name): _detached(entry) for name, entry in fields.items()}
 
 
 def kept_members(value: object, *without: str) -> dict[str, Any]:
@@ -86,14 +91,20 @@ def kept_members(value: object, *without: str) -> dict[str, Any]:
 
 
 def weight(value: object) -> int:
-    """Return about how many characters a value of JSON's types is long."""
-    if isinstance(value, (str, bytes)):
-        return len(value) + 8
-    if isinstance(value, Mapping):
-        return sum(weight(name) + weight(entry) for name, entry in value.items()) + _ENTRY
-    if isinstance(value, (list, tuple)):
-        return sum(map(weight, value)) + _ENTRY
-    return 8
+    """Return about how many characters a value of JSON's types is long, however deep it is."""
+    total, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            left += one.keys()
+            left += one.values()
+            total += _ENTRY
+        elif isinstance(one, (list, tuple)):
+            left += one
+            total += _ENTRY
+        else:
+            total += 8 + (len(one) if isinstance(one, (str, bytes)) else 0)
+    return total
 
 
 class Collector(ABC):
@@ -142,21 +153,21 @@ class Collector(ABC):
 
         Args:
             event: The SDK's object, its `model_dump()`, or the data of a server-sent event as JSON text or parsed. Blank data
-                and event types that the lane does not know are passed over. An error of the provider's is kept as `error`.
+                and event types that the lane does not know are passed over. An error of the provider's is kept as `error`, and
+                the response has broken off with it, unless it had ended.
 
         Raises:
-            InvalidTypeError: `event` is none of these.
+            InvalidTypeError: `event` is none of these, or of another lane.
             InvalidInputError: It is not JSON, it begins another response, it adds to a call that was returned, or more than
                 `max_chars` came. What was read before stays, and the response counts as broken off, since something of it
                 is missing.
         """
         try:
             return self._added(event)
-        except ToolbatchError:
+        except BaseException as error:
             self._broken = True
-            raise
-        except Exception as error:
-            self._broken = True
+            if isinstance(error, ToolbatchError) or not isinstance(error, Exception):
+                raise
             raise InvalidInputError(
                 f"the event {preview(event, 200)} can't be read ({type(error).__name__}); the response counts as broken off"
             ) from error
@@ -185,7 +196,7 @@ class Collector(ABC):
         Raises:
             ProviderMismatchError: The response does not call `expect`, or calls another tool.
             InvalidInputError: `add` never returned a call with one of the ids in `started`.
-            InvalidTypeError: Events came, and none of them was this lane's.
+            InvalidTypeError: Events came, and none of them was this lane's, or what they make is another lane's.
         """
         running = {call_id: self._announced.get(call_id) for call_id in started}
         for call_id, call in running.items():
@@ -258,7 +269,8 @@ class Collector(ABC):
         self._ended += [position for position in positions if position < _HEAD_START]
 
     def _report(self, error: object) -> None:
-        """Keep what the provider said of an error; the first one is the cause."""
+        """Keep what the provider said of an error, the first of which is the cause. A response that has not ended is broken."""
+        self._broken = self._broken or not self._stopped
         if self._error is None:
             message = field(error, "message")
             self._error = cut(as_text(error if message is None else message), _MAX_ERROR_BYTES)
@@ -304,6 +316,8 @@ class Collector(ABC):
         elif self._stranger is None:
             self._stranger = preview(event, 200)
         ended, self._ended = self._ended, []
+        if self._broken:
+            return []
         if self._stopped and not stopped:
             fresh = [row for row in enumerate(self._read(self._whole())) if self._is_over(row[0])]
         else:

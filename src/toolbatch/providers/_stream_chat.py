@@ -177,11 +177,14 @@ class ChatCollector(Collector):
 
     def _take(self, event: Any) -> bool:
         error, choices = field(event, "error"), field(event, "choices")
-        if error:
+        if isinstance(choices, (list, tuple)):
+            self._take_head(event, choices)
+            self._take_choices(choices)
+        if error:  # may come with a finish reason of its own
             self._report(error)
-        if not isinstance(choices, (list, tuple)):
-            return bool(error)
-        self._take_head(event, choices)
+        return isinstance(choices, (list, tuple)) or bool(error)
+
+    def _take_choices(self, choices: Sequence[object]) -> None:
         for choice in choices:
             number = field(choice, "index")
             index = number if isinstance(number, int) else 0
@@ -191,7 +194,6 @@ class ChatCollector(Collector):
             if self._choices[index] is self._main():
                 self._end(ended)
         self._stopped = bool(self._choices) and self._main().finish_reason is not None
-        return True
 
     def _take_head(self, event: object, choices: Sequence[object]) -> None:
         chunk_id = field(event, "id")

@@ -143,8 +143,9 @@ def message(snapshot: Snapshot, *, media: Media = "nested") -> dict[str, Any]:
 def extend(messages: list[Any], response: object, snapshot: Snapshot | None = None, *, media: Media = "nested") -> None:
     """Append the assistant's message and the user message with its results to `messages`, and nothing else (P2).
 
-    Blocks go back as they came, in their order, thinking and hosted ones to the byte. Left out are blank text blocks, which
-    the API sends but does not take back, and a message that has no other. Ids that the API would refuse are ours on both
+    Blocks go back as they came, in their order, thinking and hosted ones to the byte. Left out are blank text blocks and, of
+    a turn that was cut off, thinking behind which nothing came, which the API sends but does not take back, and a message that has
+    no other. Ids that the API would refuse are ours on both
     sides: of another alphabet, repeated, or used before in `messages`, since they must be unique over the whole request.
     Input that is no JSON object becomes one, `{"INVALID_JSON": text}`.
 
@@ -297,6 +298,9 @@ def _used_ids(messages: list[Any]) -> set[str]:
     return {call_id for call_id in ids if isinstance(call_id, str)}
 
 
+_THINKING = ("thinking", "redacted_thinking")  # "The final block in an assistant message cannot be `thinking`."
+
+
 def _assistant(content: object, replies: Sequence[Answer], ids: Sequence[str]) -> str | list[Any]:
     if isinstance(content, str):
         return str(plain(content)) if content.strip() else ""
@@ -312,6 +316,8 @@ def _assistant(content: object, replies: Sequence[Answer], ids: Sequence[str]) -
                 drop_nulls(copy, "caller", "citations")  # a full model_dump() has them
             if not _blank(copy):
                 blocks.append(copy)
+    while blocks and field(blocks[-1], "type") in _THINKING:
+        blocks.pop()
     return blocks
 
 
