@@ -5,6 +5,7 @@ import contextvars
 import datetime as dt
 import json
 import threading
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, NoReturn
 
 import pytest
@@ -716,6 +717,71 @@ async def test_an_interrupt_pauses_the_graph_and_nothing_is_lost(nothing_left: N
     assert [message.content for message in answers(done["messages"])] == ["you said yes", "paid"]
     assert len(keys) == 2
     assert len(set(keys)) == 1
+
+
+async def _asks() -> str:
+    """Ask."""
+    return f"you said {interrupt('sure?')}"
+
+
+def _asks_in_a_thread() -> str:
+    """Ask."""
+    return f"you said {interrupt('sure?')}"
+
+
+async def _asks_in_items() -> AsyncIterator[str]:
+    """Ask."""
+    yield f"you said {interrupt('sure?')}"
+
+
+_ours: Any = tool(name="approve")
+
+
+@pytest.mark.parametrize(
+    "approve",
+    [
+        _ours(_asks),
+        _ours(_asks_in_a_thread),
+        _ours(_asks_in_items),
+        lc_tool("approve")(_asks),
+        lc_tool("approve")(_asks_in_a_thread),
+    ],
+    ids=["ours", "ours in a thread", "ours in items", "LangChain's", "LangChain's in a thread"],
+)
+async def test_every_kind_of_tool_may_interrupt(approve: Any, nothing_left: None) -> None:
+    """A tool that interrupts the graph has not failed: with `cancel_siblings`, too, the others run to their ends first."""
+    ended: list[str] = []
+
+    @lc_tool
+    async def slow() -> str:
+        """Take some turns."""
+        await turn(20)
+        ended.append("slow")
+        return "slow"
+
+    graph = agent(node(approve, slow, on_error="cancel_siblings"), [call("approve", "a"), call("slow", "b")])
+    paused = await graph.ainvoke({"messages": [HumanMessage("Hi.")]}, thread())
+    assert [each.value for each in paused["__interrupt__"]] == ["sure?"]
+    assert ended == ["slow"]
+    done = await graph.ainvoke(Command(resume="yes"), thread())
+    assert [message.content for message in answers(done["messages"])] == ["you said yes", "slow"]
+
+
+@turned
+async def test_an_interrupt_that_comes_too_late_is_none() -> None:
+    """A call that was given up has its answer: what its tool asks for while it is cleaning up does not pause the graph."""
+
+    @lc_tool
+    async def asks_late() -> Any:
+        """Ask when it is over."""
+        try:
+            await forever()
+        finally:
+            interrupt("late?")
+
+    messages = await ask(agent(node(asks_late, call_timeout=0.2), [call("asks_late", "a")]))
+    assert error(answers(messages)[0])["code"] == "timeout"
+    assert messages[-1].content == "Done."
 
 
 async def test_calls_dispatched_by_send_are_stored_one_by_one(nothing_left: None) -> None:

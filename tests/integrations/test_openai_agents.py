@@ -373,11 +373,13 @@ async def test_i_two_calls_with_one_id_both_run(streamed: bool, nothing_left: No
     agent: Any = Agent("a", model=distinct_ids(model), tools=list(batched([fast])))
     if streamed:
         result: Any = Runner.run_streamed(agent, "Hi.", run_config=CONFIG)
-        told = [
-            event.item.call_id
-            async for event in result.stream_events()
-            if event.type == "run_item_stream_event" and event.item.type == "tool_call_item"
-        ]
+        told, seen = [], []
+        async for event in result.stream_events():
+            if event.type == "run_item_stream_event" and event.item.type == "tool_call_item":
+                told.append(event.item.call_id)
+            elif event.type == "raw_response_event" and getattr(event.data, "item", None) is not None:
+                seen.append(getattr(event.data.item, "call_id", None))
+        assert [call_id for call_id in seen if call_id] == [call_id for call_id in told for _ in ("added", "done")]
     else:
         result = await Runner.run(agent, "Hi.", run_config=CONFIG)
         told = [item.call_id for item in result.new_items if item.type == "tool_call_item"]

@@ -477,6 +477,20 @@ async def test_d_results_that_are_no_json(nothing_left: None) -> None:
     assert parts["fast"].outcome == "success"
 
 
+async def test_an_encoder_of_the_hosts_cannot_end_the_run(nothing_left: None) -> None:
+    """pydantic-ai encodes what a tool returned once more: what it can't take is that call's error, whatever `encode` made of it."""
+
+    async def weird() -> Any:
+        """Give something odd."""
+        return {"x": Opaque()}
+
+    model = scripted([("weird", {}, "a"), ("fast", {}, "b")])
+    result = await agent(model, weird, fast, encode=lambda _: '"shown"').run("Hi.")
+    parts = {part.tool_call_id: part for part in returns(result.all_messages())}
+    assert error(parts["a"])["code"] == "invalid_result"
+    assert parts["b"].outcome == "success"
+
+
 async def test_media_pass_through(nothing_left: None) -> None:
     """Images and `ToolReturn`s arrive as the tool gave them."""
 

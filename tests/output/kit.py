@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def children() -> set[int]:
     """The children of this process, those included that have ended and were not waited for."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update(map(int, (task / "children").read_text().split()))
+        with suppress(OSError):  # a thread that has just ended
+            found.update(map(int, (task / "children").read_text().split()))
     return found
 
 

@@ -96,7 +96,13 @@ async def test_a_catastrophic_pattern_is_stopped(no_child_left: None) -> None:
     assert found.is_stopped
     assert found.matches == (Match(1, 0, "aaa"),)
     assert found.next_offset is not None
-    assert 0 < found.next_offset <= 600_004
+    assert 1000 < found.next_offset <= 600_004
+
+
+async def test_what_is_passed_over_is_not_searched(no_child_left: None) -> None:
+    """A line before the offset can't hold up the search of those behind it."""
+    found = await look(CATASTROPHIC, f"{ENDLESS}\naaa\n", start=len(ENDLESS) + 1)
+    assert found == Found((Match(2, len(ENDLESS) + 1, "aaa"),), None, is_stopped=False)
 
 
 @LINUX
@@ -158,7 +164,15 @@ async def test_a_search_that_is_cancelled_twice_leaves_no_process(no_child_left:
 
 
 @LINUX
-@pytest.mark.parametrize("error", [OSError("the store is gone"), TimeoutError("the store is slow")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("the store is gone"),
+        TimeoutError("the store is slow"),
+        ConnectionResetError("the store is reset"),
+        RuntimeError("the store is shut"),
+    ],
+)
 async def test_what_the_text_raises_passes_through(error: Exception, no_child_left: None) -> None:
     """A store that fails in the middle ends the search, and its process; its own timeout is not taken for ours."""
 
@@ -299,8 +313,10 @@ async def test_a_pattern_that_needs_all_memory_is_stopped(
     program.write_text(source.replace("_MEMORY = 2 << 30", "_MEMORY = 100 << 20"), encoding="utf-8")
     assert program.read_text(encoding="utf-8") != source
     monkeypatch.setattr(module_search, "_PROGRAM", program)
-    found = await look("(?:a|b)*c", "one\n" * 100_000, "ab" * 20_000_000)
+    began = asyncio.get_running_loop().time()
+    found = await look("(?:a|b)*c", "one\n" * 100_000, "ab" * 20_000_000, seconds=40)
     assert found.is_stopped
+    assert asyncio.get_running_loop().time() - began < 30
     assert (await look("n", "one\n")).matches == (Match(1, 1, "one"),)
 
 
@@ -317,7 +333,10 @@ def test_a_child_without_a_parent_ends_by_itself() -> None:
         assert process.stdin is not None
         process.stdin.write(f"{order}\n{CATASTROPHIC}{ENDLESS}\n".encode())
         process.stdin.close()
-        assert process.wait(30) == 1
+        try:
+            assert process.wait(30) == 1
+        finally:
+            process.kill()
 
 
 def test_the_child_needs_nothing_but_the_standard_library() -> None:
@@ -345,6 +364,20 @@ def said(
     encoded = pattern.encode("utf-8", "surrogatepass")
     source = io.BufferedReader(io.BytesIO(encoded + text.encode("utf-8", "surrogatepass")))
     return list(answer(source, Order(len(encoded), start, most, chars, width, 0)))
+
+
+def test_a_long_line_is_not_shown_twice() -> None:
+    """Each excerpt of it begins with a match that the one before did not show."""
+    places = [int(line.split()[2]) for line in said("x", "x" * 1000, width=100) if line.startswith("match")]
+    assert places == [0, *range(100, 1000, 75)]
+
+
+@pytest.mark.parametrize(
+    ("start", "lines"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [2, 3]), (3, [3]), (4, [3]), (5, []), (99, [])]
+)
+def test_what_begins_before_the_offset_is_passed_over(start: int, lines: list[int]) -> None:
+    """The lines before it are not even looked at."""
+    assert [int(line.split()[1]) for line in said("a", "a\na\na", start=start) if line.startswith("match")] == lines
 
 
 TEXTS = st.lists(

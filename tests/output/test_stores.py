@@ -189,6 +189,14 @@ async def test_a_scope_keeps_conversations_apart(tmp_path: Path) -> None:
     assert await read(ours, locator) is None
 
 
+async def test_many_make_the_file_at_once(tmp_path: Path) -> None:
+    """Whoever comes first makes its tables, and the others wait for that."""
+    for number in range(12):
+        stores = [SqliteSpillStore(tmp_path / f"{number}.db") for _ in range(8)]
+        locators = await asyncio.gather(*(save(store, "text") for store in stores))
+        assert [await read(stores[0], locator) for locator in locators] == ["text"] * 8
+
+
 def save_many(path: str, number: int, sink: Any) -> None:
     """In another process: save texts and send their locators."""
 

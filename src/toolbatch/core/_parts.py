@@ -371,7 +371,9 @@ def from_plain(data: Mapping[str, Any]) -> Part:
         case {"type": "resource_link", "uri": uri, "name": name}:
             return ResourceLink(uri, name, data.get("media_type"), data.get("description"))
         case _:
-            raise InvalidInputError(f"{preview(data)} is no saved part; its type must be text, json, image, document or resource_link")
+            raise InvalidInputError(
+                f"{preview(data)} is no saved part; its type must be text, json, image, document or resource_link"
+            )
 
 
 def _source_of(data: Mapping[str, Any]) -> Data | Url:

@@ -55,7 +55,9 @@ class Run:
         self.settlements: list[Settlement | None] = [None] * count
         self.pending = count  # invariant: the number of states that are not final
         self.partials: dict[int, list[str]] = {}
-        self.holds: dict[int, tuple[str, int]] = {}  # and how many bytes a message may have; of calls that wait for the host: what their closing must say first
+        self.holds: dict[
+            int, tuple[str, int]
+        ] = {}  # and how many bytes a message may have; of calls that wait for the host: what their closing must say first
         self.diagnostics: list[Diagnostic] = []
 
     def move(self, position: int, event: Input, settlement: Settlement | None) -> bool:

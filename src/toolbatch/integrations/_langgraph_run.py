@@ -138,11 +138,13 @@ class Turn:
 
     def failure(self, error: Exception, tool: BaseTool) -> Exception:
         """Return what the batch is told of a LangChain tool that raised; keep what is LangGraph's."""
-        if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
+        self.keep(error)
+        return _complaint(error, tool, current_call().call) if isinstance(error, ValidationError) else error
+
+    def keep(self, error: Exception) -> None:
+        """Keep what a tool raised if it is LangGraph's: the node ends with it, unless the call had its answer before."""
+        if (isinstance(error, GraphBubbleUp) or is_invalid_resume(error)) and not current_call().is_cancelled:
             self.bubble = self.bubble or error
-        elif isinstance(error, ValidationError):
-            return _complaint(error, tool, current_call().call)
-        return error
 
     def outputs(self, result: Snapshot, meta: dict[str, Any]) -> list[BaseMessage | Command[Any]]:
         """Return the node's outputs: the model's message where it had to be mended, then each call's own, in order."""
@@ -284,13 +286,13 @@ def _is_synchronous(tool: BaseTool) -> bool:
 
 
 def in_toolbatch(tool: AnyTool, turn: Turn) -> AnyTool:
-    """Return a tool whose runs LangChain's callbacks hear of, as they do of its own tools."""
+    """Return a tool whose runs LangChain's callbacks hear of, as they do of its own tools, and whose interrupts are kept."""
     kind = kind_of(tool.fn, has_arguments=True)
     if kind is Kind.THREAD:
-        return replace(tool, fn=_told_in_thread(tool, turn.config))
+        return replace(tool, fn=_told_in_thread(tool, turn))
     if kind is Kind.GENERATOR:
-        return replace(tool, fn=_told_by_item(tool, turn.config))
-    return replace(tool, fn=_told(tool, turn.config))
+        return replace(tool, fn=_told_by_item(tool, turn))
+    return replace(tool, fn=_told(tool, turn))
 
 
 def _start(tool: AnyTool) -> tuple[dict[str, Any], str, dict[str, Any]]:
@@ -299,14 +301,15 @@ def _start(tool: AnyTool) -> tuple[dict[str, Any], str, dict[str, Any]]:
     return {"name": tool.name, "description": tool.description}, str(call.arguments), more
 
 
-def _told_in_thread(tool: AnyTool, config: RunnableConfig) -> Callable[..., Any]:
+def _told_in_thread(tool: AnyTool, turn: Turn) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         serialized, text, more = _start(tool)
-        told = get_callback_manager_for_config(config).on_tool_start(serialized, text, **more)
-        var_child_runnable_config.set(patch_config(config, callbacks=told.get_child()))
+        told = get_callback_manager_for_config(turn.config).on_tool_start(serialized, text, **more)
+        var_child_runnable_config.set(patch_config(turn.config, callbacks=told.get_child()))
         try:
             value = tool.fn(*args, **kwargs)
         except Exception as error:
+            turn.keep(error)
             told.on_tool_error(error)
             raise
         told.on_tool_end(value)
@@ -315,14 +318,15 @@ def _told_in_thread(tool: AnyTool, config: RunnableConfig) -> Callable[..., Any]
     return run
 
 
-def _told(tool: AnyTool, config: RunnableConfig) -> Callable[..., Any]:
+def _told(tool: AnyTool, turn: Turn) -> Callable[..., Any]:
     async def run(*args: Any, **kwargs: Any) -> Any:
         serialized, text, more = _start(tool)
-        told = await get_async_callback_manager_for_config(config).on_tool_start(serialized, text, **more)
-        var_child_runnable_config.set(patch_config(config, callbacks=told.get_child()))
+        told = await get_async_callback_manager_for_config(turn.config).on_tool_start(serialized, text, **more)
+        var_child_runnable_config.set(patch_config(turn.config, callbacks=told.get_child()))
         try:
             value = await tool.fn(*args, **kwargs)
         except Exception as error:
+            turn.keep(error)
             await told.on_tool_error(error)
             raise
         await told.on_tool_end(value)
@@ -331,17 +335,18 @@ def _told(tool: AnyTool, config: RunnableConfig) -> Callable[..., Any]:
     return run
 
 
-def _told_by_item(tool: AnyTool, config: RunnableConfig) -> Callable[..., Any]:
+def _told_by_item(tool: AnyTool, turn: Turn) -> Callable[..., Any]:
     async def run(*args: Any, **kwargs: Any) -> Any:
         serialized, text, more = _start(tool)
-        told = await get_async_callback_manager_for_config(config).on_tool_start(serialized, text, **more)
-        var_child_runnable_config.set(patch_config(config, callbacks=told.get_child()))
+        told = await get_async_callback_manager_for_config(turn.config).on_tool_start(serialized, text, **more)
+        var_child_runnable_config.set(patch_config(turn.config, callbacks=told.get_child()))
         items, last = tool.fn(*args, **kwargs), None
         try:
             async for item in items:
                 last = item
                 yield item
         except Exception as error:
+            turn.keep(error)
             await told.on_tool_error(error)
             raise
         finally:

@@ -251,9 +251,8 @@ class _OneCall:
             self._passing = error
             raise
         except UnexpectedModelBehavior as error:
-            if (
-                self._ctx.retry >= self._ctx.max_retries
-            ):  # its own budget; else it is a sub-agent's, and so a tool's failure
+            # Where retries are left, it is a sub-agent's end, and so a failure of the tool; else the run's own.
+            if self._ctx.retry >= self._ctx.max_retries:
                 self._passing = error
             raise
         finally:

@@ -116,12 +116,22 @@ async def _begin() -> Process:
 async def _feed(process: Process, order: bytes, pieces: AsyncIterator[str]) -> None:
     sink = process.stdin
     assert sink is not None  # noqa: S101  it was asked for
-    with suppress(BrokenPipeError, ConnectionResetError):  # it has found enough, or can't use the pattern
-        sink.write(order)
-        async for piece in pieces:
-            sink.write(piece.encode(*_ENCODING))
-            await sink.drain()
-        sink.close()
+    if not await _send(sink, order):
+        return
+    async for piece in pieces:
+        if not await _send(sink, piece.encode(*_ENCODING)):
+            return
+    sink.close()
+
+
+async def _send(sink: asyncio.StreamWriter, data: bytes) -> bool:
+    """Send something to the child; False says that it takes no more: it has found enough, or can't use the pattern."""
+    try:
+        sink.write(data)
+        await sink.drain()
+    except (BrokenPipeError, ConnectionResetError, RuntimeError):  # the last is uvloop's, for a pipe that is closed
+        return False
+    return True
 
 
 async def _end(process: Process) -> None:

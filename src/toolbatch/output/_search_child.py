@@ -23,7 +23,7 @@ from contextlib import suppress
 from io import BufferedIOBase, BufferedReader, FileIO
 from typing import NamedTuple
 
-__all__ = ["Order", "answer"]
+__all__ = ["Order", "answer", "batches_of", "main"]
 
 _READ = 1 << 18
 _MEMORY = 2 << 30  # bytes: the stack of a pattern that backtracks over a long line grows without a bound of its own

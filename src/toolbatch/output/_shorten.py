@@ -10,7 +10,16 @@ from ._counter import Counter
 from ._estimate import TokenCount, estimate_tokens, surely_fits
 from ._graphemes import cut_after, cut_before
 
-__all__ = ["CUT_NOTICES", "Figures", "Notice", "Truncation", "require_budget", "shorten", "truncate_middle"]
+__all__ = [
+    "CUT_NOTICES",
+    "Figures",
+    "Notice",
+    "Truncation",
+    "full_notice",
+    "require_budget",
+    "shorten",
+    "truncate_middle",
+]
 
 _MAX_TRIES: Final = 16
 _CLOSE_ENOUGH: Final = 32  # of the room there is, one part of so many may be left unused
