@@ -21,7 +21,6 @@ from tests.batch.kit import (
     effects,
     end,
     forever,
-    instant,
     message,
     turn,
 )
@@ -43,7 +42,6 @@ from toolbatch.tools import (
     Prepared,
     Refused,
     Replace,
-    ToolFailure,
     ToolSuccess,
     ToolTimeoutError,
     dispatch,
@@ -692,8 +690,11 @@ async def test_the_three_policies(policy: Any, has_store: bool, is_saved: bool) 
 async def test_a_store_that_fails_costs_the_locator_only() -> None:
     """Seed 003: then it is cut."""
 
-    class Down(MemorySpillStore):
+    class Down:
         async def save(self, text: str, *, tool_name: str, call_id: str) -> Any:
+            raise ConnectionError
+
+        async def read(self, locator: str, *, offset: int, limit: int) -> Any:
             raise ConnectionError
 
     shown = content(await answer(long, budget=OutputBudget(200, policy="spill", store=Down())), "a")
@@ -755,9 +756,9 @@ async def test_images_are_neither_counted_nor_cut() -> None:
 def test_the_middle_goes_and_it_is_said_how_much() -> None:
     """Seed 003: about two thirds head, one third tail."""
     cut = truncate_middle("h" * 30_000 + "t" * 30_000, 1000)
-    head, tail = cut.text.count("h"), cut.text.count("t")
-    assert 0.6 < head / (head + tail) < 0.72
-    assert "60000" in cut.text.replace(",", "") or "tokens" in cut.text
+    assert 0.6 < cut.head / (cut.head + cut.tail) < 0.72
+    assert cut.gone_chars == 60_000 - cut.head - cut.tail
+    assert f"{cut.gone_chars:,} of 60,000" in cut.text
 
 
 @turned
@@ -812,5 +813,3 @@ async def test_a_failure_and_the_value_that_around_makes_of_it() -> None:
 
     assert content(await answer(boom, Mends()), "a") == "mended boom"
     assert isinstance(seen[0], ToolSuccess)
-    assert not isinstance(seen[0], ToolFailure)
-    assert await instant() == "done"

@@ -27,8 +27,8 @@ def returned(engine: "Engine", execution: Execution, value: object) -> None:
         return
     try:
         # What a guide hands over was rendered, and judged, before.
-        is_ready = execution.tool is None or execution.is_guided
-        content = value if is_ready else _render(engine, execution, execution.tool, value)
+        tool = None if execution.is_guided else execution.tool
+        content = value if tool is None else _render(engine, execution, tool, value)
         if type(engine.feed(execution, engine.closure.succeed, content)) is Rejected:
             discard(value)
     except ToolError as error:
