@@ -120,6 +120,7 @@ STREAMS: dict[str, tuple[list[Any], list[Any]]] = {
     "empty fragments": ([part(0), part(0, "a", "f", ""), part(0, "", "", ""), part(0), part(0, None, None, X), part(0)], ONE),
     "nothing at all": ([part(), {}, {"index": 0, "type": "function"}, {"function": {}}, None, "", 7], []),
     "braces in text": ([part(0, "a", "f", '{"x":"}'), part(0, "a", "f", '{\\'), part(0, "a", "f", '"}{"}')], [["a", "f", {"x": '}{"}{'}]]),
+    "an escape in two": ([part(0, "a", "f", '{"x":"\\'), part(0, "a", "f", '"}'), part(0, "a", "f", '"}')], [["a", "f", {"x": '"}'}]]),
     "no name at all": ([part(0, "a", None, X)], [["a", "unnamed_tool", "unknown_tool"]]),
     "a number for an id": ([part(0, 7, "f", X), part(1, 8, "g", Y)], [["", "f", {"x": 1}], ["", "g", {"y": 2}]]),
 }  # fmt: skip
@@ -246,6 +247,18 @@ def test_what_was_returned_can_not_change() -> None:
     assert not collector.finished
     assert [call.problem and call.problem.code for call in collector.calls()] == ["response_truncated"] * 2
     assert collector.calls(started=["a"])[0] == early
+
+
+def test_an_id_that_comes_too_late_is_not_taken() -> None:
+    """The call was returned under an id of ours, and may be running: that is what it stays."""
+    collector = openai_chat.StreamCollector()
+    first, second, end = chunks(part(0, None, "f", X), part(1, "b", "g", Y))
+    collector.add(first)
+    (early,) = collector.add(second)
+    collector.add(chat_chunk({"tool_calls": [part(0, "late")]}))
+    collector.add(end)
+    assert collector.calls()[0] == early
+    assert early.wire_id == ""
 
 
 def test_several_choices_are_kept_and_one_is_read() -> None:

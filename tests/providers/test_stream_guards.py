@@ -282,6 +282,7 @@ def test_an_error_is_kept_within_a_bound_and_the_first_is_the_cause() -> None:
     collector.add({"error": "another"})
     assert collector.error is not None
     assert len(collector.error.encode()) <= 1000
+    assert collector.error.startswith("éé")
     collector = openai_chat.StreamCollector()
     collector.add({"error": {"code": 7}})
     assert collector.error == '{"code":7}'
