@@ -30,5 +30,14 @@ def test_counts_add_up() -> None:
     shown = counters.to_dict()
     shown["succeeded"] = 100
     assert counters.to_dict() == {
-        "started": 3, "succeeded": 3, "failed": 0, "cancelled": 0, "timed_out": 1, "denied": 0, "not_started": 0, "late": 0,
+        "started": 3, "succeeded": 3, "failed": 0, "cancelled": 0, "timed_out": 1, "denied": 0, "not_started": 0, "pending": 0, "late": 0,
     }  # fmt: skip
+
+
+def test_what_was_pending_is_counted_as_what_it_became() -> None:
+    """O6: the placeholder is no success, and the end is counted once."""
+    counters = ToolCounters()
+    counters.count("pending", started=True)
+    assert (counters.pending, counters.succeeded, counters.started) == (1, 0, 1)
+    counters.finish("succeeded")
+    assert (counters.pending, counters.succeeded, counters.started) == (0, 1, 1)
