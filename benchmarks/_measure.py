@@ -82,12 +82,12 @@ def compare(ours: Side, theirs: Side, effort: Effort, rounds: int | None = None)
         effort: How much to measure.
         rounds: How many samples, where the work is so long that `effort.rounds` are too many.
     """
-    repeats = _repeats(ours, effort.sample), _repeats(theirs, effort.sample)
+    repeats = _repeats(ours, effort), _repeats(theirs, effort)
     result = Comparison(Times([], []), Times([], []))
     turns = [(ours, repeats[0], result.ours), (theirs, repeats[1], result.theirs)]
     for _ in range(rounds or effort.rounds):
         for side, times, into in turns:
-            cpu, wall = _sample(side, times)
+            cpu, wall = _sample(side, times, effort)
             into.cpu.append(cpu)
             into.wall.append(wall)
         turns.reverse()
@@ -99,15 +99,18 @@ def looped(runner: asyncio.Runner, work: Callable[[int], Coroutine[Any, Any, obj
     return lambda times: runner.run(work(times))
 
 
-def _sample(side: Side, times: int) -> tuple[float, float]:
+def _sample(side: Side, times: int, effort: Effort) -> tuple[float, float]:
     """Return the CPU and the wall seconds of one run, as a mean of `times` runs."""
-    gc.collect()
+    if not effort.quick:
+        gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
     side(times)
     return (time.process_time() - cpu) / times, (time.perf_counter() - wall) / times
 
 
-def _repeats(side: Side, seconds: float) -> int:
+def _repeats(side: Side, effort: Effort) -> int:
     side(1)  # warm
-    cpu, _ = _sample(side, 3 if seconds else 1)
-    return max(1, round(seconds / cpu)) if cpu else 1
+    if not effort.sample:
+        return 1
+    cpu, _ = _sample(side, 3, effort)
+    return max(1, round(effort.sample / cpu)) if cpu else 1

@@ -6,8 +6,10 @@ import logging
 from typing import Any, NoReturn
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.batch.clock import turned
+from tests.batch.clock import run, turned
 from tests.batch.kit import check_batch, code, codes, content, effects, message, turn
 from toolbatch import (
     Image,
@@ -286,6 +288,30 @@ async def test_a_broker_that_fails_has_approved_nothing(answer: Any, caplog: pyt
 
 
 @turned
+async def test_what_is_run_is_what_was_shown() -> None:
+    """O7, T7: a broker that works on the arguments it was shown, lists in them too, changes nothing that runs."""
+    sent: list[Any] = []
+
+    @tool(needs_approval=True)
+    async def send(to: list[str], text: str) -> None:
+        """Send."""
+        sent.append((to, text))
+
+    def tidy(request: ApprovalRequest) -> None:
+        arguments: Any = request.arguments
+        arguments["to"].append("everybody")
+        arguments["text"] = "spam"
+        broker.resolve("a", Approve())
+
+    broker = InteractiveApprovals(tidy)
+    async with ToolBatch(
+        [ToolCall("a", "send", {"to": ["bob"], "text": "hi"})], tools=ToolCatalog([send]), approvals=broker
+    ) as batch:
+        batch.start_all()
+    assert sent == [(["bob"], "hi")]
+
+
+@turned
 async def test_a_listener_that_fails_denies_the_call() -> None:
     """T7: a request that nobody was told of would wait for ever."""
     shop = Shop()
@@ -398,6 +424,58 @@ async def test_a_resume_that_fits_nothing_begins_nothing(resume: Any, kind: type
         assert older.result is None
         assert older.generation == 1
         older.close()
+
+
+def _paths(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path, *(deeper for key, value in inner for deeper in _paths(value, (*path, key)))]
+
+
+SAVED: dict[str, Any] = {
+    "generation": 1, "closed": True, "diagnostics": [],
+    "close_reason": {"status": "cancelled", "code": "pause", "message": "m", "side_effect_state": "unknown"},
+    "calls": [
+        {"id": "a", "name": "t", "state": "success", "settlement": {"status": "success", "provenance": "reported", "content": "x"}},
+        {"id": "b", "name": "t", "state": "cancelled", "settlement": {
+            "status": "cancelled", "provenance": "synthetic", "code": "pause", "message": "m", "side_effect_state": "unknown", "partial": "p"}},
+        {"id": "c", "name": "t", "state": "error", "settlement": {
+            "status": "error", "provenance": "reported", "code": "tool_error", "message": "m"}},
+    ],
+}  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(_paths(SAVED)),
+    st.sampled_from(
+        [None, True, 5, "", "x", "success", "error", "synthetic", [], {}, [1], {"x": 1}, "\ud800", float("nan")]
+    ),
+)
+def test_a_saved_batch_that_was_damaged_is_refused_or_resumed(path: tuple[Any, ...], put: Any) -> None:
+    """D4: whatever a store gives back: a clear error before anything begins, or a batch with an outcome for each call."""
+    saved = json.loads(json.dumps(SAVED))
+    holder = saved
+    for key in path[:-1]:
+        holder = holder[key]
+    if path:
+        holder[path[-1]] = put
+    run(_resume(put if not path else saved))
+
+
+async def _resume(saved: Any) -> None:
+    announced = [ToolCall(name, "t") for name in "abc"]
+    async with ToolSession() as session:
+        async with session.batch(announced) as before:
+            before.close()
+        try:
+            async with session.batch(announced, resume=saved) as batch:
+                batch.close()
+            assert batch.result is not None
+            assert all(call.settlement for call in batch.result.calls)
+            assert batch.generation == 2
+        except (InvalidInputError, InvalidTypeError):
+            async with session.batch([]) as after:
+                assert after.generation == 2, "nothing has begun"
 
 
 @turned

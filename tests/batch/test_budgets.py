@@ -1,5 +1,6 @@
 """G1 to G4 in a batch: what is too long is shortened before it is an outcome, and can be read back."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,26 @@ async def test_a_store_that_fails_loses_no_result() -> None:
         shown = content(await batch.snapshot(), "a")
     assert shown.startswith("line 0")
     assert estimate_tokens(shown) <= 100
+
+
+@turned
+async def test_a_slow_store_costs_the_locator_and_not_the_result() -> None:
+    """G1, B3: it is given half of what is left of the turn's time."""
+
+    class Slow:
+        async def save(self, text: str, *, tool_name: str, call_id: str) -> Any:
+            await asyncio.sleep(3)
+
+        async def read(self, locator: str, *, offset: int, limit: int) -> Any:
+            raise AssertionError
+
+    async def part() -> str:
+        return LONG[:50_000]
+
+    budget = OutputBudget(100, store=Slow())
+    async with ToolBatch([ToolCall("a", "part")], tools={"part": part}, budget=budget, timeout=4) as batch:
+        batch.start_all()
+        assert content(await batch.snapshot(), "a").startswith("line 0")
 
 
 def test_a_budget_is_an_output_budget() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.batch.clock import turned
 from tests.batch.kit import Stubborn, boom, calls, check_batch, code, codes, content, instant, totals, turn
-from toolbatch import ToolBatch, ToolCall, ToolCatalog, ToolSession, current_call, tool
+from tests.batch.stages import Before
+from toolbatch import Tool, ToolBatch, ToolCall, ToolCatalog, ToolError, ToolSession, current_call, tool
 from toolbatch.core import Closed, EncodingError, InvalidInputError, InvalidTypeError, Limits
 from toolbatch.ports import (
     ApprovalRequested,
@@ -20,6 +21,7 @@ from toolbatch.ports import (
     CallProgress,
     CallSettled,
     CallStarted,
+    Deny,
 )
 from toolbatch.tools import FixedApprovals, Interceptor
 
@@ -257,6 +259,38 @@ async def test_repeats_of_the_same_bad_call_are_counted(guided: bool, caplog: py
             seen.append((batch.outcomes[f"a{turn_number}"].repeats, batch.outcomes[f"b{turn_number}"].repeats))
     assert seen == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)]
     assert caplog.text.count("the model has made the same bad call of t") == 2
+
+
+@turned
+async def test_what_was_denied_is_no_bad_call() -> None:
+    """T3: a model that asks again for what it may not do, under whatever code, has made no mistake."""
+
+    async def deny() -> Deny:
+        return Deny("no", "own_code")
+
+    async with ToolSession(interceptors=[Before(deny)]) as session:
+        for _ in range(3):
+            async with session.batch(calls("a")) as batch:
+                batch.start("a", instant)
+            assert batch.outcomes["a"].repeats == 0
+
+
+@turned
+@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize(("message", "code_"), [(5, None), (object(), "own"), ("no", ""), ("no", "x" * 1000)])
+async def test_a_validator_that_misbehaves_still_gives_an_answer(guided: bool, message: Any, code_: Any) -> None:
+    """B21, T5: what it raises refuses the call, whatever it has for words."""
+
+    def validator(arguments: Any) -> None:
+        raise ToolError(message, code_)
+
+    made = Tool.from_schema("t", {}, instant, validator=validator)
+    options: Any = {"interceptors": [Passes()]} if guided else {}
+    async with ToolBatch([ToolCall("a", "t")], tools=ToolCatalog([made]), **options) as batch:
+        batch.start_all()
+        snapshot = await batch.snapshot()
+    assert snapshot.calls[0].state == "error"
+    assert (batch.outcomes["a"].status, batch.outcomes["a"].started) == ("failed", False)
 
 
 # -- answers for now -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import pytest
 
 from tests.batch.clock import ClockLoop, turned
 from tests.batch.kit import Stubborn, calls, check_batch, code, codes, end, forever, instant, message, result_of, turn
-from toolbatch import ToolBatch, ToolError, ToolSession
+from tests.batch.stages import Around, passes
+from toolbatch import ToolBatch, ToolCall, ToolError, ToolSession
 from toolbatch.batch._failures import read_failure
 
 
@@ -340,12 +341,12 @@ async def test_what_cancels_siblings(how: str) -> None:
     assert (code(snapshot, "b") == "sibling_failed") == (how == "timeout")
 
 
-async def test_cancel_siblings_and_a_call_that_cant_be_run(nothing_left: None) -> None:
+@pytest.mark.parametrize("guided", [False, True])
+async def test_cancel_siblings_and_a_call_that_cant_be_run(guided: bool, nothing_left: None) -> None:
     """A malformed call is the model's mistake and ran nothing: its siblings can be started and run (P6, B16)."""
-    from toolbatch import ToolCall
-
     announced = [ToolCall("a", "tool_a", "{broken"), *calls("b")]
-    async with ToolBatch(announced, on_error="cancel_siblings") as batch:
+    hooks = [Around(passes)] if guided else []
+    async with ToolBatch(announced, on_error="cancel_siblings", interceptors=hooks) as batch:
         for call in batch.calls:
             batch.start(call.id, instant)
         snapshot = await batch.snapshot()

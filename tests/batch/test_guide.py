@@ -119,6 +119,23 @@ async def test_a_policy_that_swallows_the_cancellation_opens_nothing() -> None:
     assert effects(check_batch(batch, ["a"]), "a") == "not_started"
 
 
+@turned
+async def test_a_call_that_is_closed_as_it_is_started_is_shown_to_no_policy() -> None:
+    """B15: its guide's first step comes after the close."""
+    asked: list[str] = []
+
+    async def note() -> Decision:
+        asked.append("a")
+        return Deny()
+
+    async with ToolBatch(one(), tools={"t": instant_none}, interceptors=[Before(note)]) as batch:
+        batch.start_all()
+        batch.close()
+        await turn(3)
+    assert asked == []
+    check_batch(batch, ["a"])
+
+
 class Deaf:
     """A broker that ignores cancellation, and answers in the end."""
 
@@ -135,7 +152,8 @@ class Deaf:
 
 @turned
 @pytest.mark.parametrize("answer", [Approve(), Deny("no"), Abort("stop")])
-async def test_a_decision_that_comes_after_the_close_does_nothing(answer: ApprovalDecision) -> None:
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_decision_that_comes_after_the_close_does_nothing(answer: ApprovalDecision, left: bool) -> None:
     """T7: of a broker that ignores cancellation too; not even an abort, whose turn is over."""
     ran: list[str] = []
     broker = Deaf(answer)
@@ -150,6 +168,9 @@ async def test_a_decision_that_comes_after_the_close_does_nothing(answer: Approv
             batch.start_all()
             await turn(3)
             batch.close()
+            if not left:
+                broker.release.set()
+                await turn(3)
         broker.release.set()
         await turn(3)
         assert session.running == 0
@@ -333,6 +354,26 @@ def test_what_must_end_the_process_does_so_from_every_stage(kind: type[BaseExcep
     assert (code(snapshot, "a"), code(snapshot, "b")) == ("tool_error", "batch_failed")
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_must_end_the_process_does_so_after_the_close_too(kind: type[BaseException]) -> None:
+    """B4: raised on the way out of a call that was closed."""
+
+    async def interrupted(proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except asyncio.CancelledError:
+            raise kind from None
+
+    async def main() -> None:
+        async with ToolBatch(one(), tools={"t": forever}, interceptors=[Around(interrupted)]) as batch:
+            batch.start_all()
+            await turn(4)
+            batch.close()
+
+    with pytest.raises(kind):
+        run(main())
+
+
 # -- coroutines and futures that are never run -------------------------------------------------------------------------------
 
 
@@ -385,6 +426,7 @@ async def test_a_task_cannot_be_put_under_a_policy() -> None:
     async with ToolBatch(one(), interceptors=[Around(passes)]) as batch:
         batch.start("a", asyncio.ensure_future(instant()))
         assert content(await batch.snapshot(), "a") == "done"
+        assert (completion(batch, "a"), batch.outcomes["a"].cancellation) == ("settled", "none")
     async with ToolBatch(one(), timeout=5, interceptors=[Around(lambda _: forever())]) as batch:
         task = asyncio.ensure_future(forever())
         batch.start("a", task)
@@ -434,9 +476,11 @@ async def test_a_run_that_still_goes_on_is_in_the_outcome() -> None:
         outcome = batch.outcomes["a"]
         assert (outcome.completion, outcome.cancellation) == ("unknown", "requested")
         assert late == []
+        await asyncio.sleep(4)
         stubborn.release.set()
         await turn(5)
-        assert batch.outcomes["a"].completion == "settled"
+        outcome = batch.outcomes["a"]
+        assert (outcome.completion, outcome.cancellation, outcome.duration) == ("settled", "requested", 7)
         assert late == ["settled"]
         assert len(session.audit.drain()) == 1
 
@@ -515,7 +559,7 @@ async def test_two_runs_at_once_are_both_stopped(stubborn: bool) -> None:
 
 
 @turned
-@pytest.mark.parametrize("how", ["task", "shield"])
+@pytest.mark.parametrize("how", ["task", "shield", "awaitable"])
 async def test_a_run_that_around_has_walked_away_from_is_stopped(how: str) -> None:
     """B6: a fallback that doesn't wait for the tool leaves nothing running behind an answered call."""
     stubborn = Stubborn()
@@ -532,8 +576,8 @@ async def test_a_run_that_around_has_walked_away_from_is_stopped(how: str) -> No
         return "fallback"
 
     async with ToolSession() as session:
-        async with session.batch(one(), tools={"t": stubborn}, interceptors=[Around(walk_away)]) as batch:
-            batch.start_all()
+        async with session.batch(one(), interceptors=[Around(walk_away)]) as batch:
+            batch.start("a", stubborn() if how == "awaitable" else stubborn)
             assert content(await batch.snapshot(), "a") == "fallback"
         await turn(3)
         assert stubborn.cancels == 1
@@ -943,6 +987,37 @@ async def test_nothing_comes_after_the_close() -> None:
     assert names == ["BatchClosed"]
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
+
+
+@turned
+async def test_work_that_goes_on_behind_a_placeholder_is_no_event_of_the_batch() -> None:
+    """B19, O6: the stream ends with `BatchClosed`, though the tool is run again after it."""
+    runs: list[int] = []
+
+    async def t() -> str:
+        runs.append(1)
+        current_call().pending("accepted")
+        await asyncio.sleep(1)
+        current_call().progress("more")
+        if len(runs) == 1:
+            raise ValueError
+        return "done"
+
+    async def retry(proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except ValueError:
+            return await proceed()
+
+    seen: list[str] = []
+    async with ToolSession(tools={"t": t}, interceptors=[Around(retry)]) as session:
+        async with session.batch(one(), on_event=lambda event: seen.append(type(event).__name__)) as batch:
+            stream = batch.events()
+            batch.start_all()
+        await asyncio.sleep(10)
+    assert len(runs) == 2
+    assert seen == ["CallStarted", "CallSettled", "BatchClosed"]
+    assert [type(event).__name__ async for event in stream] == seen
 
 
 @pytest.mark.parametrize("guided", [False, True])

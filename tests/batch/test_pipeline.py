@@ -284,6 +284,7 @@ async def test_around_sees_the_tools_own_timeout(stubborn: bool) -> None:
             assert batch.outcomes["a"].completion == "settled"
             (stale,) = session.audit.drain()
             assert (stale.call_id, stale.reason, stale.observed_status) == ("a", "run_closed", "success")
+            assert stale.answered_as == "success"
 
 
 @turned
@@ -327,6 +328,7 @@ async def test_around_may_run_the_tool_again() -> None:
     assert content(batch.result, "a") == "third"  # type: ignore[arg-type]
     assert len(keys) == 3
     assert len(set(keys)) == 1
+    assert batch.outcomes["a"].duration == 10, "from the first entry"
 
 
 @turned
@@ -352,6 +354,8 @@ async def test_around_with_a_bound_of_its_own_leaves_the_tool_behind() -> None:
             async with asyncio.timeout(2):
                 return await proceed()
         except TimeoutError:
+            await turn()
+            assert stubborn.cancels == 1, "it is stopped at once, and not when this is done with it all"
             return "gave up"
 
     async with ToolSession() as session:
@@ -362,7 +366,7 @@ async def test_around_with_a_bound_of_its_own_leaves_the_tool_behind() -> None:
         stubborn.release.set()
         await turn(5)
         (stale,) = session.audit.drain()
-        assert stale.answered_as in ("cancelled", None, "success")
+        assert (stale.answered_as, stale.reason) == ("success", "run_closed")
 
 
 @turned
@@ -512,6 +516,21 @@ async def test_a_tool_that_cancels_itself_is_cancelled() -> None:
 
     batch = await run_one(t, Log("1", []))
     assert batch.outcomes["a"].status == "cancelled"
+
+
+@turned
+async def test_a_library_that_cancels_in_its_own_way_is_no_failure_for_policies() -> None:
+    """B4, T6: exceptions that mean "cancelled" are no result, and no policy is asked about them."""
+
+    class Stopped(Exception):
+        pass
+
+    async def t() -> None:
+        raise Stopped
+
+    policy = Policy(after=Replace("a result"))
+    batch = await run_one(t, policy, cancel_exceptions=(Stopped,))
+    assert (batch.outcomes["a"].status, policy.seen) == ("cancelled", [])
 
 
 @turned

@@ -442,6 +442,8 @@ async def test_an_end_that_nobody_waits_for_is_dropped(why: str, options: dict[s
         release.set()
         await turn(5)
         assert session.late_notes() == []
+        assert batch.outcomes["a"].status == ("cancelled" if why == "cancelled" else "succeeded")
+        assert session.counters["t"].pending == 0
 
 
 # -- what is fixed when a call is admitted ---------------------------------------------------------------------------------------

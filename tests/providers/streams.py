@@ -168,6 +168,8 @@ def mistral_events(turn: Turn, cut: Cut) -> Iterator[Json]:
     for event in [chat_chunk({"content": [chunk]}) for chunk in chunks] + list(
         chat_events(replace(turn, thinking=None), cut)
     ):
+        for fragment in event["choices"][0]["delta"].get("tool_calls", ()) if event["choices"] else ():
+            fragment["function"].setdefault("name", "")  # its SDK demands a name in each fragment of a call
         yield {**event, "id": "cmpl-1", "object": "chat.completion.chunk"}
 
 

@@ -121,6 +121,11 @@ STREAMS: dict[str, tuple[list[Any], list[Any]]] = {
     "nothing at all": ([part(), {}, {"index": 0, "type": "function"}, {"function": {}}, None, "", 7], []),
     "braces in text": ([part(0, "a", "f", '{"x":"}'), part(0, "a", "f", '{\\'), part(0, "a", "f", '"}{"}')], [["a", "f", {"x": '}{"}{'}]]),
     "an escape in two": ([part(0, "a", "f", '{"x":"\\'), part(0, "a", "f", '"}'), part(0, "a", "f", '"}')], [["a", "f", {"x": '"}'}]]),
+    "no index and no arguments at first, and then another call": (
+        [part(None, None, "f"), part(0, None, "g", Y)],
+        [["", "f", {}], ["", "g", {"y": 2}]],
+    ),
+    "the SDK's null id at first": ([part(0, "null", "f"), part(0, "a", None, X)], ONE),
     "no name at all": ([part(0, "a", None, X)], [["a", "unnamed_tool", "unknown_tool"]]),
     "a number for an id": ([part(0, 7, "f", X), part(1, 8, "g", Y)], [["", "f", {"x": 1}], ["", "g", {"y": 2}]]),
 }  # fmt: skip
@@ -176,7 +181,8 @@ def test_what_stands_beside_a_call_travels_back() -> None:
         chunks(
             part(0, "a", "f", ""),
             part(0, None, None, X, extra_content=signature, type="function"),
-            part(0, None, None, ""),
+            part(0, None, None, "", extra_content=None),
+            part(0, None, None, "", extra_content={"google": {}}),
         )
     )
     (entry,) = collector.response()["choices"][0]["message"]["tool_calls"]
@@ -268,17 +274,24 @@ def test_several_choices_are_kept_and_one_is_read() -> None:
         return {**chat_chunk({}), "choices": [{"index": index, "delta": delta, "finish_reason": finish}]}
 
     events = [
-        choice(0, {"content": "A"}),
-        choice(1, {"tool_calls": [part(0, "b", "g", Y)]}),
-        choice(0, {"tool_calls": [part(0, "a", "f", X)]}),
+        choice(0, {"content": "A", "tool_calls": [part(0, "a", "f", X)]}),
+        choice(1, {"tool_calls": [part(0, "b", "g", Y), part(1, "c", "h", Y)]}),
         choice(1, {}, "tool_calls"),
-        choice(1, {"tool_calls": [part(0, None, None, "more")]}),
     ]
     collector, early = CHAT.collected(events)
     assert (early, collector.finished) == ([], False)
     assert [call.id for call in collector.add(choice(0, {}, "tool_calls"))] == ["a"]
+    collector.add(choice(1, {"tool_calls": [part(0, None, None, "more")]}))
     assert [call.id for call in collector.calls()] == ["a"]
     assert [one["index"] for one in collector.response()["choices"]] == [0, 1]
+
+
+def test_a_chunk_behind_the_end_may_have_another_id() -> None:
+    """Some servers give each chunk its own; only one that has something in it is of another response."""
+    events = [*chunks(part(0, "a", "f", X)), {"id": "", "choices": [], "usage": {}}, {"id": "another", "choices": []}]
+    collector, _ = CHAT.collected([*events, {**chat_chunk({}), "id": "another"}])
+    assert collector.finished
+    assert collector.response()["id"] == "chatcmpl-1"
 
 
 def test_one_object_for_a_list() -> None:

@@ -82,6 +82,8 @@ def test_responses_the_last_event_may_have_no_output(output: Any) -> None:
     collector, early = fed(openai_responses, *events)
     assert (early, codes(collector), collector.finished) == (["f"], [None], True)
     assert [one["type"] for one in collector.response()["output"]] == ["reasoning", "function_call"]
+    collector, _ = fed(openai_responses, created(), item("done", 0, REASONING), end)
+    assert collector.response()["output"] == [REASONING]
 
 
 def test_responses_the_last_event_is_the_response_where_nothing_was_streamed() -> None:
@@ -99,6 +101,19 @@ def test_responses_a_call_that_was_streamed_is_never_lost() -> None:
         ids = [one.id for one in collector.calls()]
         assert ids == (["a", "b", "c"] if last["call_id"] == "b" else ["a", "c"])
         assert collector.calls()[0].arguments == {"x": 1}
+
+
+def test_responses_a_call_that_was_returned_keeps_its_id_and_its_arguments() -> None:
+    """Whatever the last event puts before it, or says of it again; and what it lacks of others is there too."""
+    again = item("done", 0, call("", arguments='{"x":2}'))
+    collector, early = fed(
+        openai_responses, created(), item("done", 0, call("")), again, completed(call("z"), call(""))
+    )
+    assert early == ["f", "f"]
+    assert [one.arguments for one in collector.calls()] == [{"x": 1}] * 2
+    assert [one.id for one in collector.calls()] == list(collector._announced)
+    collector, early = fed(openai_responses, created(), item("done", 3, call("b")), completed(call("a")))
+    assert [one.id for one in collector.calls()] == ["b", "a"]
 
 
 def test_responses_places_may_be_skipped_doubled_or_missing() -> None:
@@ -293,6 +308,33 @@ def test_anthropic_a_server_may_send_a_block_whole() -> None:
         {"type": "tool_use", "input": {"x": 1}},
     ]
     assert codes(collector) == [None, "unknown_tool"]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "bedrock"])
+def test_a_block_that_closed_does_not_change(name: str) -> None:
+    """What is added to it is refused; blank input is none. A block that never closes is over when the next one begins."""
+    if name == "anthropic":
+        begun, more = use(0), [delta(0, type="input_json_delta", partial_json=text) for text in (" ", "}")]
+        text = start(1, type="text", text="")
+    else:
+        begun, more = bedrock_use(0), [block(0, {"toolUse": {"input": text}})[0] for text in (" ", "}")]
+        text = {"contentBlockDelta": {"delta": {"text": "A"}, "contentBlockIndex": 1}}
+    module = stream(name).module
+    collector, early = fed(module, *begun, more[0])
+    assert early == ["f"]
+    with pytest.raises(InvalidInputError, match="was added to call 1"):
+        collector.add(more[1])
+    assert codes(collector) == ["response_truncated"]
+    assert fed(module, *begun[:-1], text)[1] == ["f"]
+
+
+@pytest.mark.parametrize("text", ['{"x":', "[1]", "nope", '{"x":1}{'])
+def test_input_that_is_no_object_is_answered(text: str) -> None:
+    """In the lanes whose whole responses have an object there, too (LANES 14.3)."""
+    for module, events in ((anthropic, [*use(0, text=text), ended()]), (bedrock, [*bedrock_use(0, text), RUN])):
+        collector, early = fed(module, *events)
+        assert (early, codes(collector), collector.finished) == ([], ["malformed_arguments"], True)
+        assert text.replace('"', "") in str(turn_of(module, collector)[0]).replace('"', "").replace("\\", "")
 
 
 def test_anthropic_what_is_said_of_the_message_comes_last() -> None:
@@ -620,6 +662,21 @@ def test_mistral_conversations_are_put_together(as_objects: bool) -> None:
         collector.add(conversation()[4])
 
 
+def test_mistral_what_waits_for_an_approval_has_no_place_among_the_calls() -> None:
+    """It comes first, and the call behind it is the first one all the same."""
+    first = {
+        "id": "fc_0",
+        "name": "g",
+        "tool_call_id": "bbbbbbbbb",
+        "output_index": 0,
+        "confirmation_status": "pending",
+    }
+    begun, *others = conversation()
+    collector, early = fed(mistral, begun, said("function.call.delta", **first, arguments=""), *others)
+    assert early == ["f"]
+    assert [one.name for one in collector.calls()] == ["f"]
+
+
 def test_mistral_conversations_that_break_off_run_nothing() -> None:
     """Entries have no stop reason; the collector's mark is read all the same, and what the server was running is left out."""
     for end in range(7, len(conversation())):
@@ -655,6 +712,8 @@ def test_mistral_thinking_goes_on_from_chunk_to_chunk() -> None:
         picture,
         {"type": "text", "text": "Look. Now"},
     ]
+    collector, _ = fed(mistral, content([thought]), content(""))
+    assert [one["type"] for one in collector.response()["choices"][0]["message"]["content"]] == ["thinking"]
 
 
 def test_cohere_keeps_the_plan_and_the_citations() -> None:
@@ -685,6 +744,17 @@ def test_cohere_keeps_the_plan_and_the_citations() -> None:
     assert codes(collector) == ["response_truncated"] * 2
     collector.add({"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}})
     assert [call.id for call in collector.calls()] == ["a", "b"]
+
+
+def test_cohere_a_start_is_a_start() -> None:
+    """Also at an index that something has already, and without an id to tell it by."""
+    entry = {"type": "function", "function": {"name": "f", "arguments": ""}}
+    text = {"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": "A"}}}}
+    begun = {"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": entry}}}
+    more = {"type": "tool-call-delta", "index": 0, "delta": {"message": {"tool_calls": {"function": {"arguments": X}}}}}
+    collector, _ = fed(cohere, text, text, begun, begun, more)
+    assert [part["text"] for part in collector.response()["message"]["content"]] == ["A", "A"]
+    assert [one.arguments for one in collector.calls()] == [{}, {"x": 1}]
 
 
 def test_cohere_may_leave_out_the_index() -> None:

@@ -204,8 +204,7 @@ TURN = Turn(None, "Let me look.", [Called("aaaaaaaaa", "weather", {"city": "Oslo
 
 def frames(lane: StreamLane, turn: Turn) -> bytes:
     """A turn as the server sends it: server-sent events, or lines of JSON."""
-    # The SDK of Mistral demands a name in each fragment of a call.
-    lines = [json.dumps(event) for event in lane.events(turn, Cut([3], repeats=lane.name == "mistral"))]
+    lines = [json.dumps(event) for event in lane.events(turn, Cut([3]))]
     if lane.name == "ollama":
         return "".join(f"{line}\n" for line in lines).encode()
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()

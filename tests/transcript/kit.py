@@ -3,11 +3,12 @@
 import copy
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from toolbatch.transcript import INTERRUPTED_TEXT, SECOND_RESULT_TEXT, LaneName
+from toolbatch.transcript import INTERRUPTED_TEXT, SECOND_RESULT_TEXT, LaneName, Repair, Violation
 
 Json = dict[str, Any]
 
@@ -64,6 +65,15 @@ def same(ours: Any, expected: Any) -> bool:
             and all(same(ours[key], expected[key]) for key in expected)
         )
     return bool(ours == expected)
+
+
+def summed(found: Sequence[Violation | Repair]) -> dict[tuple[str, int], tuple[list[str], list[int]]]:
+    """The calls and messages that are named for each form of each turn: a repair may tell of one fault in several parts."""
+    told: dict[tuple[str, int], tuple[list[str], list[int]]] = {}
+    for one in found:
+        ids, positions = told.get((one.form, one.position), ([], []))
+        told[one.form, one.position] = sorted({*ids, *one.call_ids}), sorted({*positions, *one.positions})
+    return told
 
 
 def frozen(messages: list[Any]) -> Any:

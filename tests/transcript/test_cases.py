@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.transcript.kit import Case, cases, frozen
+from tests.transcript.kit import Case, cases, frozen, summed
 from toolbatch import transcript
 
 CASES = cases()
@@ -24,7 +24,19 @@ def test_a_broken_transcript_is_repaired_as_expected(case: Case) -> None:
     view = transcript.repair(case.input, case.lane)
     assert case.matches(view.messages), view.messages
     assert list(view.forms) == case.broken_forms
-    assert [violation.form for violation in transcript.check(case.input, case.lane)] == [r.form for r in view.repairs]
+
+
+@every
+def test_check_and_repair_name_a_fault_in_the_same_words(case: Case) -> None:
+    """The same forms in the same order, the same calls, the same messages, the same sentence (L1)."""
+    found = transcript.check(case.input, case.lane)
+    repairs = transcript.repair(case.input, case.lane).repairs
+    assert [(one.form, one.position) for one in found] == list(summed(repairs))
+    assert summed(repairs) == summed(found)
+    if len(repairs) == len(found):
+        assert [repair.text.startswith(f"{one.text}: ") for one, repair in zip(found, repairs, strict=True)] == [
+            True for _ in found
+        ]
 
 
 @pytest.mark.parametrize("case", VALID, ids=lambda case: case.name)

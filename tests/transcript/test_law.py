@@ -17,12 +17,12 @@ def user(text: str = "Hi.") -> Json:
     return {"role": "user", "content": text}
 
 
-def calls(*ids: str, **more: Any) -> Json:
+def calls(*ids: Any, **more: Any) -> Json:
     entries = [{"id": i, "type": "function", "function": {"name": f"tool_{i}", "arguments": "{}"}} for i in ids]
     return {"role": "assistant", "content": None, "tool_calls": entries, **more}
 
 
-def result(call_id: str, content: Any = "ok") -> Json:
+def result(call_id: Any, content: Any = "ok") -> Json:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 

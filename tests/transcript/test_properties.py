@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.transcript.judges import JUDGES
-from tests.transcript.kit import frozen
+from tests.transcript.kit import frozen, summed
 from tests.transcript.worlds import Recorded, Writer, stories
 from toolbatch import transcript
 from toolbatch.transcript import INTERRUPTED_TEXT, LANES, LaneName
@@ -52,15 +52,26 @@ def test_a_lawful_list_comes_back_as_the_same_object(lane: LaneName, data: Any) 
 @MANY
 @given(data=st.data())
 def test_twice_changes_nothing_and_the_input_stays(lane: LaneName, data: Any) -> None:
-    """Repair is idempotent, deterministic and pure; check names what repair repairs (L4)."""
+    """Repair is idempotent, deterministic and pure (L4)."""
     broken = Writer().write(lane, data.draw(stories(lane)).broken)
     before = frozen(broken)
     view = transcript.repair(broken, lane)
     assert broken == before
     assert transcript.repair(broken, lane) == view
     assert transcript.repair(view.messages, lane).messages is view.messages
-    found = {(violation.form, violation.position) for violation in transcript.check(broken, lane)}
-    assert {(repair.form, repair.position) for repair in view.repairs} == found
+
+
+@EACH_LANE
+@MANY
+@given(data=st.data())
+def test_check_and_repair_name_the_same_faults(lane: LaneName, data: Any) -> None:
+    """Form by form and turn by turn: the same calls, the same messages, in the same order, and none where nothing is done (L1)."""
+    broken = Writer().write(lane, data.draw(stories(lane)).broken)
+    repair_last, server_context = data.draw(st.booleans()), data.draw(st.booleans())
+    found = transcript.check(broken, lane, repair_last=repair_last, server_context=server_context)
+    view = transcript.repair(broken, lane, repair_last=repair_last, server_context=server_context)
+    assert list(summed(view.repairs)) == [(one.form, one.position) for one in found]
+    assert summed(view.repairs) == summed(found)
     assert (view.messages is broken) == (not found)
 
 

@@ -73,8 +73,8 @@ class ToolBatch(BatchView):
         interceptors: The host's policies and wrappers, outermost first (T6).
         approvals: Who is asked where a tool or a policy wants an approval; nobody where `None`, and such calls are denied (T7).
         budget: Shortens what is too long for the model (G1); with a store, `start_all` also runs `read_tool_output` (G4).
-        resume: The closed snapshot of an earlier batch of the same calls, or its `to_dict()`. Outcomes in it stand; a call that surely
-            never started may be run here. See `pause`.
+        resume: The closed snapshot of an earlier batch of the same calls, or its `to_dict()`. Outcomes in it stand, denials too; a
+            call that its close cut off before it had started may be run here. See `pause`.
         on_event: Is told of everything that happens in the batch, as `events` (B19).
         on_outcome: Is told of each call's outcome, once (O3).
         on_late: Is told when the code of a call ends after its outcome (O3).
@@ -203,7 +203,8 @@ class ToolBatch(BatchView):
             BatchClosedError: The batch is closed or replaced. Nothing was run.
             BatchStateError: The batch was not entered. Nothing was run.
             InvalidInputError: The call was not announced or was started before, or `timeout` can't be used. Nothing was run.
-            InvalidTypeError: `fn` is neither a function nor an awaitable, or `timeout` no number. Nothing was run.
+            InvalidTypeError: `fn` is neither a function nor an awaitable, or `timeout` no number; or `fn` is a task or future, which
+                runs already, and the host's policies stand before each call. Nothing was run.
         """
         try:
             engine, execution = self._admit(call_id)
@@ -221,8 +222,8 @@ class ToolBatch(BatchView):
         """Start every call that was not started yet, with the function or `Tool` that `tools` has for its name.
 
         A `Tool` gets checked and converted arguments, has its own timeout, and runs alone unless it is `parallel` (T8). Calls
-        that can't be run are answered: `unknown_tool` with near names, `invalid_arguments` (T5), and `denied` where a tool
-        needs an approval, which nobody can give here.
+        that can't be run are answered: `unknown_tool` with near names, `invalid_arguments` (T5). One that needs an approval waits
+        for it, and is `denied` where nobody can give it (T7).
 
         Raises:
             BatchClosedError: The batch is closed or replaced. Nothing was run.

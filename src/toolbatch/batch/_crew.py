@@ -79,8 +79,8 @@ class Crew:
 
     def ask_to_stop(self, execution: Execution) -> None:
         """Cancel a call's task, or withdraw or signal its thread. Once: a tool that ignores it is not asked again (B17)."""
-        for run in execution.runs:
-            self.ask_to_stop(run)
+        for attempt in execution.attempts:
+            self.ask_to_stop(attempt)
         if execution.phase is Phase.QUEUED:
             self.never_entered(execution)
             return

@@ -22,7 +22,7 @@ from ._threads import Job
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["Kind", "Work", "drive", "is_running", "kind_of", "thread_job"]
+__all__ = ["Kind", "Work", "drive", "kind_of", "thread_job", "was_thrown_in"]
 
 _COROUTINE_FLAG = inspect.CO_COROUTINE
 
@@ -110,24 +110,22 @@ async def _drive_function(
         return
     try:
         value = await fn(*args, **kwargs)
-    except GeneratorExit as error:
-        if not is_running(execution):
-            raise  # thrown in from outside, where a loop is torn down: a coroutine must not go on after it
-        raised(engine, execution, error)
-    except BaseException as error:  # noqa: BLE001  whatever a tool raises is its call's outcome (B4)
-        raised(engine, execution, error)
+    except BaseException as error:
+        if was_thrown_in(execution, error):
+            raise
+        raised(engine, execution, error)  # whatever a tool raises is its call's outcome (B4)
     else:
         returned(engine, execution, value)
 
 
-def is_running(execution: Execution) -> bool:
-    """Whether the execution's task is the one that runs now; else what its coroutine gets was thrown in from outside."""
-    if execution.task is None:
-        return True  # an eager task takes its first steps before anyone knows it
+def was_thrown_in(execution: Execution, error: BaseException) -> bool:
+    """Whether a coroutine gets `error` from outside, where a loop is torn down: then it must not go on after it."""
+    if not isinstance(error, GeneratorExit) or execution.task is None:
+        return False  # an eager task takes its first steps before anyone knows it
     try:
-        return asyncio.current_task() is execution.task
+        return asyncio.current_task() is not execution.task
     except RuntimeError:
-        return False
+        return True
 
 
 async def _drive_awaitable(engine: "Engine", execution: Execution, awaitable: Awaitable[Any]) -> None:

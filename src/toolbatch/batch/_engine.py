@@ -18,6 +18,7 @@ from toolbatch.core import (
     Snapshot,
     ToolCallClosure,
     ToolError,
+    preview,
 )
 from toolbatch.ports import (
     ApprovalRequest,
@@ -27,7 +28,7 @@ from toolbatch.ports import (
 from toolbatch.tools import NOT_EXECUTED
 
 from ._accounts import cut_off, publish_late, retire
-from ._body import Body
+from ._attempt import Attempt
 from ._clock import Clock
 from ._crew import Crew
 from ._deadlines import Deadlines
@@ -58,8 +59,6 @@ _OBSERVED: Final[dict[object, Literal["success", "error", "cancelled"]]] = {
 
 
 _WAITS = f"{NOT_EXECUTED}: the call was still waiting for an approval."
-_ALLOWED = ("denied", "aborted_before_dispatch", "budget_exhausted", "not_started")
-"""Codes of calls that could have been run, so that making them again is no mistake."""
 
 
 class Engine:
@@ -210,8 +209,8 @@ class Engine:
         if self.result is not None:
             return  # an observer has closed the batch
         # A call that can't be run is the model's mistake, and not a tool's failure.
-        ran = self.options.on_error == "cancel_siblings" and execution.phase is not Phase.ANNOUNCED
-        if ran and execution.status() in ("failed", "timed_out"):
+        ran = execution.phase is not Phase.ANNOUNCED and not execution.is_answered
+        if ran and self.options.on_error == "cancel_siblings" and execution.status() in ("failed", "timed_out"):
             message = f"Cancelled, because the call of {execution.call.name} in the same turn failed."
             self.close("cancelled", "sibling_failed", message, None)
         else:
@@ -319,7 +318,7 @@ class Engine:
 
     def close_call(self, execution: Execution, code: str | None, message: str | None) -> Accepted | Rejected:
         """Give one call a synthetic cancellation, with what is known of its side effects (B15)."""
-        withdrawn = self.ascertain([execution, *execution.runs])
+        withdrawn = self.ascertain([execution, *execution.attempts])
         try:
             if execution.is_pending:
                 self.crew.ask_to_stop(execution)  # its placeholder stands
@@ -330,7 +329,8 @@ class Engine:
 
     def answer(self, execution: Execution, code: str, message: str) -> None:
         """Answer a call that can't be run, with an error that the model can act on."""
-        if code not in _ALLOWED:
+        message = message if isinstance(message, str) else preview(message)  # a validator's own error may hold anything
+        if not message.startswith(NOT_EXECUTED):  # else it could have been run, and making it again is no mistake
             execution.repeats = self.host.count_repeats(execution.call, code)
         execution.is_answered = not execution.is_over
         try:
@@ -343,7 +343,7 @@ class Engine:
         if execution is None:
             self.bound_fired, self.late_by = self.bound, late_by
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
-        elif isinstance(execution, Body):
+        elif isinstance(execution, Attempt):
             if execution.settlement is None:
                 execution.expired(self, late_by)
         elif execution.settlement is None and self.result is None:

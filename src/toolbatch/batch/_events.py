@@ -28,7 +28,9 @@ class Listeners(list[Listener]):
 
     def started(self, execution: Execution) -> None:
         """Tell them that a tool's code was entered."""
-        if execution.started_at is not None and not execution.is_over:  # a thread's word may come after the close
+        # A thread's word may come after the outcome, and a placeholder's tool be run again.
+        is_open = execution.settlement is None and execution.engine.result is None
+        if execution.started_at is not None and is_open:
             self.tell(CallStarted(**_identity(execution)))
 
     def progress(self, execution: Execution, content: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolbatch.tools import AnyTool
 
-    from ._body import Body
+    from ._attempt import Attempt
     from ._crew import Crew
     from ._drive import Work
     from ._engine import Engine
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Phase(IntEnum):
-    """Where the code of a call is. It only ever moves forward."""
+    """Where the code of a call is. It moves forward, but where a thread has returned an awaitable, which is launched anew."""
 
     ANNOUNCED = 0  # nobody has started it
     QUEUED = 1  # started by the caller, waits for a place
@@ -83,11 +83,9 @@ class Execution:
     has_place = False  # it is one of those that `max_concurrency` counts
     is_guided = False  # a task of ours takes it through its stages (T3)
     is_told_late = False  # `on_late` has heard of it
-    runs: "tuple[Body, ...]" = ()  # of a guided call, while anything of it goes on: the runs of its tool that do, and the last
     may_run = False  # of a guided call: it is its turn, and what stands around its tool may run it
-    is_answered = (
-        False  # it can't be run or was not allowed to, and this batch or an earlier one has answered it itself
-    )
+    attempts: "tuple[Attempt, ...]" = ()  # of a guided call: those that go on, and the last; none once nothing goes on
+    is_answered = False  # it can't be run or may not, and a batch has answered it by itself
     is_resumed = False  # its outcome is an earlier batch's
     is_pending = False  # it was answered with a placeholder, and goes on (O6)
     final: ExecutionStatus | None = None  # how that ended
@@ -128,7 +126,7 @@ class Execution:
     @property
     def has_ended(self) -> bool:
         """Whether nothing of the call runs any more, neither its guide nor its tool."""
-        return self.phase is Phase.ENDED and all(run.phase is Phase.ENDED for run in self.runs)
+        return self.phase is Phase.ENDED and all(attempt.phase is Phase.ENDED for attempt in self.attempts)
 
     @property
     def started_wall(self) -> float | None:
@@ -150,20 +148,25 @@ class Execution:
         """Its code has ended."""
 
     def fold(self) -> None:
-        """Nothing of a guided call runs any more: keep what is known of its last run, and let go of that, which leads back here."""
-        if self.runs and self.has_ended:
-            last = self.runs[-1]
+        """Nothing of a guided call runs any more: keep what is known of its tool's code, and let go of the attempts, which lead back here."""
+        if self.attempts and self.has_ended:
+            code = self._code
             self.ended_at, self.stop_requested, self.acknowledged = (
-                last.ended_at,
-                last.stop_requested,
-                last.acknowledged,
+                code.ended_at,
+                code.stop_requested,
+                code.acknowledged,
             )
-            self.runs = ()
+            self.attempts = ()
+
+    @property
+    def _code(self) -> "Execution":
+        """What says where the tool's code is: of several attempts the first that still goes on, else the one that ended last."""
+        going = [attempt for attempt in self.attempts if attempt.phase is not Phase.ENDED]
+        return going[0] if going else max(self.attempts, key=lambda attempt: attempt.ended_at or 0.0)
 
     def outcome(self) -> ExecutionOutcome:
         """Return what is known now of a call that has its outcome."""
-        # Of several runs one that still goes on says what is known; else the last.
-        code = next((run for run in self.runs if run.phase is not Phase.ENDED), self.runs[-1]) if self.runs else self
+        code = self._code if self.attempts else self
         ended = code.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
         started = self.started

@@ -1,7 +1,7 @@
 """Taking one call through its stages inside a batch: policies, approval, its turn, the tool, policies again, the budget (T3).
 
 A call without policies, approval, locks or budget never comes here: `_drive.py` runs it alone. Here the call has a task of its
-own, which awaits the host's policies; each run of its tool is a `Body` beside it, with the tool's time bound, which is innermost
+own, which awaits the host's policies; each run of its tool is an `Attempt` beside it, with the tool's time bound, which is innermost
 (T6). The outcome is still decided in one place, `Engine.feed`.
 """
 
@@ -30,8 +30,8 @@ from toolbatch.tools import (
 )
 
 from ._accounts import publish_late
-from ._body import Body
-from ._drive import is_running
+from ._attempt import Attempt
+from ._drive import was_thrown_in
 from ._execution import NEVER, Execution, Phase
 from ._failures import discard, read_failure
 from ._launching import give_place, run, take_place
@@ -77,29 +77,29 @@ async def guide(engine: "Engine", execution: Execution, guided: Guided) -> None:
         else:
             conclude()
     except BaseException as error:
-        if isinstance(error, GeneratorExit) and not is_running(execution):
-            raise  # thrown in from outside, where a loop is torn down
+        if was_thrown_in(execution, error):
+            raise
         if _is_too_late(execution, error) and not isinstance(error, KeyboardInterrupt | SystemExit):
             _tell_too_late(engine, execution)
         else:
             raised(engine, execution, error)  # whatever the host's policies raise is the call's outcome (B4)
-    for one in execution.runs:
-        one.forget()
-    if any(one.was_left for one in execution.runs):
+    for attempt in execution.attempts:
+        attempt.forget()
+    if any(attempt.was_left for attempt in execution.attempts):
         publish_late(engine, execution)  # if all of it has ended in the meantime
     execution.fold()
 
 
 def _is_too_late(execution: Execution, error: BaseException | None = None) -> bool:
     """Whether the call is over and its guide has nothing to add: what counts as late is what the tool says, once."""
-    return execution.is_over and (bool(execution.runs) or isinstance(error, CancelledError))
+    return execution.is_over and (bool(execution.attempts) or isinstance(error, CancelledError))
 
 
 def _tell_too_late(engine: "Engine", execution: Execution) -> None:
     engine.end(execution)
     engine.settle_accounts()
-    for one in execution.runs:
-        one.lost(engine)
+    for attempt in execution.attempts:
+        attempt.lost(engine)
     give_up(engine, execution)
     publish_late(engine, execution)
 
@@ -110,10 +110,10 @@ async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Ca
     try:
         admitted = await _admit(engine, execution, guided.call)
     except BaseException as error:
-        if isinstance(error, GeneratorExit) and not is_running(execution):
+        if was_thrown_in(execution, error) or execution.is_over:
             raise
-        if isinstance(error, Exception | KeyboardInterrupt | SystemExit) or execution.is_over:
-            raise  # what ends the turn, or the call
+        if isinstance(error, Exception | KeyboardInterrupt | SystemExit):
+            raise  # it ends the turn
         tell(logging.ERROR, "%s was denied: deciding on it failed", execution.call.id, exc_info=error)
         return partial(_answer, engine, execution, "denied", f"{NOT_EXECUTED}: deciding on it failed.")
     if isinstance(admitted, Abort):
@@ -160,8 +160,8 @@ async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Wo
     finally:
         execution.may_run = False
         if not engine.loop.is_closed():
-            for one in execution.runs:
-                one.leave(engine, "cancelled", "Tool call was cancelled.")  # which `around` has walked away from
+            for attempt in execution.attempts:
+                attempt.leave(engine, "cancelled", "Tool call was cancelled.")  # which `around` has walked away from
         give_place(engine, execution, work)
     try:
         rendered = render_result(call.tool, value, encode=engine.host.encode)
@@ -176,9 +176,9 @@ async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any
         raise CancelledError(f"the turn of call {execution.call.id} is over; nothing was run")
     _require_open(execution)
     report: Future[tuple[bool, Any]] = engine.loop.create_future()
-    body = Body(execution, report)
-    _add_run(execution, body)
-    run(engine, body, work)
+    attempt = Attempt(execution, report)
+    _add(execution, attempt)
+    run(engine, attempt, work)
     value = None
     try:
         succeeded, value = await report
@@ -186,20 +186,20 @@ async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any
             return value
         raise value
     except CancelledError:  # the call is over, or what stands around the tool waits no longer
-        body.leave(engine, "cancelled", "Tool call was cancelled.")
+        attempt.leave(engine, "cancelled", "Tool call was cancelled.")
         raise
     finally:
         del value, report  # an exception leads back here by its traceback
 
 
-def _add_run(execution: Execution, body: Body) -> None:
-    if execution.runs:  # what a run that was given up has said of the call counts no more
+def _add(execution: Execution, new: Attempt) -> None:
+    if execution.attempts:  # what an attempt that was given up has said of the call counts no more
         execution.failure, execution.added, execution.concludes = None, None, False
-    for one in execution.runs:
-        if one.phase is Phase.ENDED:
-            one.forget()
-    execution.runs = (*(one for one in execution.runs if one.phase is not Phase.ENDED), body)
-    execution.work = None  # an awaitable is the run's now
+    for attempt in execution.attempts:
+        if attempt.phase is Phase.ENDED:
+            attempt.forget()
+    execution.attempts = (*(attempt for attempt in execution.attempts if attempt.phase is not Phase.ENDED), new)
+    execution.work = None  # an awaitable is the attempt's now
 
 
 async def _shortened(
@@ -240,14 +240,14 @@ def _abort(engine: "Engine", execution: Execution, abort: Abort) -> None:
 
 def _fail(engine: "Engine", execution: Execution, final: ToolFailure, result: ToolResult) -> None:
     """Settle a call that failed: as its tool's own error, or as what the policies have made of it."""
-    fatal = result.error if isinstance(result, ToolFailure) and getattr(result.error, "is_fatal", False) else None
+    was_fatal = isinstance(result, ToolFailure) and getattr(result.error, "is_fatal", False)
     if final is result and isinstance(final.error, ToolTimeoutError):
         engine.end(execution)
         engine.close_call(execution, "timeout", final.message)
     elif final is result:
         raised(engine, execution, final.error)
     else:
-        raised(engine, execution, ToolError(final.message, final.code, is_fatal=fatal is not None))
+        raised(engine, execution, ToolError(final.message, final.code, is_fatal=was_fatal))
 
 
 class _Parking:
@@ -274,7 +274,7 @@ def _request(engine: "Engine", execution: Execution, call: Prepared | Refused, r
         execution_id=execution.id,
         call_id=execution.call.id,
         tool_name=execution.call.name,
-        arguments=dict(call.arguments) if isinstance(call, Prepared) else {},
+        arguments=call.shown_arguments() if isinstance(call, Prepared) else {},
         reason=reason,
         generation=engine.generation,
         run_id=engine.run_id,

@@ -34,7 +34,7 @@ from ._launching import advance
 from ._log import tell
 
 if TYPE_CHECKING:
-    from ._body import Body
+    from ._attempt import Attempt
     from ._crew import Crew
     from ._engine import Engine
 
@@ -147,7 +147,7 @@ class Host:
                 generation=generation,
                 execution_id=execution.id,
                 reason=reason,
-                answered_as=getattr(execution.settlement, "code", "success"),
+                answered_as=getattr(execution.settlement, "code", None) or "success",
                 observed_status=observed,
                 exception_type=None if execution.exception is None else type(execution.exception).__name__,
                 started_at=execution.started_wall,
@@ -201,17 +201,17 @@ class Host:
         return notes
 
     def unlock(
-        self, loop: asyncio.AbstractEventLoop, names: frozenset[str], going: "list[Body]", patience: float
+        self, loop: asyncio.AbstractEventLoop, names: frozenset[str], going: "list[Attempt]", patience: float
     ) -> None:
         """Give resources free when the code that has them ends, or after `patience` seconds, since it may never end (B6)."""
 
         def ended() -> None:
-            if all(run.phase is Phase.ENDED for run in going) and not loop.is_closed():
+            if all(attempt.phase is Phase.ENDED for attempt in going) and not loop.is_closed():
                 free()
 
         def free() -> None:
-            for run in going:
-                run.on_end = None
+            for attempt in going:
+                attempt.on_end = None
             if timer is not None:
                 timer.cancel()
             self.locked.difference_update(names)
@@ -227,8 +227,8 @@ class Host:
             free()
 
         timer = loop.call_later(patience, give_up) if going else None
-        for run in going:
-            run.on_end = ended
+        for attempt in going:
+            attempt.on_end = ended
         if not going:
             free()
 

@@ -72,6 +72,6 @@ def give_place(engine: "Engine", execution: Execution, work: Work) -> None:
     if engine.loop.is_closed():
         return
     if work.resources:
-        going = [one for one in execution.runs if one.phase is not Phase.ENDED]
+        going = [attempt for attempt in execution.attempts if attempt.phase is not Phase.ENDED]
         engine.host.unlock(engine.loop, work.resources, going, engine.options.teardown_timeout)
     advance(engine)

@@ -7,7 +7,7 @@ from toolbatch.core import Accepted, Rejected, ToolError
 from toolbatch.tools import AnyTool, render_result
 
 from ._accounts import publish_late
-from ._body import Body
+from ._attempt import Attempt
 from ._execution import Execution
 from ._failures import Failure, discard, read_failure, throw
 from ._log import tell
@@ -22,7 +22,7 @@ __all__ = ["raised", "returned"]
 def returned(engine: "Engine", execution: Execution, value: object) -> None:
     """A tool has returned. A value that can't be shown is an error, not a loss of the batch (B23)."""
     engine.end(execution)
-    if type(execution) is Body:
+    if type(execution) is Attempt:
         execution.returned(engine, value)
         return
     try:
@@ -53,7 +53,7 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     """A tool has raised. Its call gets an outcome; the batch ends only for what must end it (B4)."""
     engine.entries.hear(execution, engine.loop.time())
     engine.end(execution)
-    if type(execution) is Body:
+    if type(execution) is Attempt:
         execution.raised(engine, error)
         return
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)

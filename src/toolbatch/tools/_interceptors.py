@@ -156,9 +156,16 @@ class Interceptor:
 
         `proceed()` raises what the tool raised, and `ToolTimeoutError` when the tool's own time is over, which is counted for
         each run of it. What this raises is the call's failure.
+
+        It runs nothing, and raises `CancelledError`, once the call has its outcome by a close, a deadline or a cancellation, or this
+        function has returned. A run that still goes on then is asked to stop. What a run has said through `current_call()` besides
+        its value is forgotten when another begins.
         """
         return await proceed()
 
     async def after(self, call: Prepared, result: ToolResult, proceed: Callable[[], Awaitable[Verdict]]) -> Verdict:  # noqa: ARG002
-        """Say whether the result stands. What it raises blocks the result."""
+        """Say whether the result stands. What it raises blocks the result.
+
+        What it has not seen does not reach the model either: progress of a call that is cut off, and late results.
+        """
         return await proceed()

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -45,6 +46,13 @@ class Prepared(NamedTuple):  # every call makes one, and a frozen dataclass take
     def fn(self) -> Callable[..., Any]:
         """The function to run, with `args` and `kwargs`."""
         return self.tool.fn
+
+    def shown_arguments(self) -> dict[str, Any]:
+        """Return the arguments for others to look at: whatever they do to them, what is run stays as it is (O7)."""
+        try:
+            return deepcopy(dict(self.arguments))
+        except Exception:  # noqa: BLE001  a value may be of any kind, and not all can be copied
+            return dict(self.arguments)
 
 
 @final

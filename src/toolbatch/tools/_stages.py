@@ -136,7 +136,7 @@ def _request(call: Prepared, reason: str | None) -> ApprovalRequest:
         execution_id=call.call.id,
         call_id=call.call.id,
         tool_name=call.call.name,
-        arguments=dict(call.arguments),
+        arguments=call.shown_arguments(),
         reason=reason,
     )
 

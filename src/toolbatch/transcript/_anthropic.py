@@ -12,13 +12,13 @@ from ._fold import folded, joined
 from ._matching import Matching
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import Members, field, key_of, members
+from ._read import Members, field, key_of, members, word
 from ._texts import is_close_text, told
-from ._turns import NOWHERE, Call, Result
+from ._turns import NOWHERE, Call, Key, Result
 
 __all__ = ["Anthropic"]
 
-_BARRIERS: Final = frozenset({"thinking", "redacted_thinking", "compaction", "fallback"})
+_BARRIERS: Final = ("thinking", "redacted_thinking", "compaction", "fallback")
 
 
 @final
@@ -43,7 +43,7 @@ class Anthropic(BlockLane):
         return is_close_text(text_of(field(result.source, "content")))
 
     def name(self, call: Call) -> str:
-        return str(field(call.source, "name") or "")
+        return word(call.source, "name")
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": field(call.source, "id"), "content": close.text}
@@ -78,7 +78,7 @@ class Anthropic(BlockLane):
 
 
 def _calls(content: Sequence[Any], position: int, seen: Matching) -> int:
-    keys: list[str | int | None] = []
+    keys: list[Key] = []
     indices: list[int] = []
     behind = untidy = False
     for index, block in enumerate(content):

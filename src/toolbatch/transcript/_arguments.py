@@ -13,7 +13,8 @@ from toolbatch.core import ToolbatchError, ToolCall, encode, preview, sound
 
 from ._law import LaneName, lane_of
 from ._openai_responses import item_type
-from ._read import NO_MESSAGE, changed, field, members, require_messages
+from ._read import NO_MESSAGE, changed, field, key_of, members, require_messages, unreadable
+from ._turns import label_of
 
 __all__ = ["ArgumentsRepair", "RepairedArguments", "repair_arguments"]
 
@@ -77,20 +78,30 @@ def repair_arguments(messages: list[Any], lane: LaneName) -> RepairedArguments:
         lane: The format.
 
     Raises:
-        InvalidInputError: The lane is unknown.
+        InvalidInputError: The lane is unknown, or a message's own code raises when it is read or copied.
         InvalidTypeError: `messages` is not a list, or an entry is no message.
     """
     lane_of(lane)
     repairs: list[ArgumentsRepair] = []
     view = list(require_messages(messages))
     for position, message in enumerate(messages):
-        get = members(message, position).get
-        if lane == "openai_responses" and item_type(get) != "function_call":
-            continue
-        for mend, paths in ((_as_text, _TEXTS.get(lane, ())), (_as_object, _OBJECTS.get(lane, ()))):
-            for path in paths:
-                view[position] = _Walk(position, mend, repairs).mended(view[position], path, "")
+        try:
+            view[position] = _mended(message, position, lane, repairs)
+        except (ToolbatchError, MemoryError):
+            raise
+        except Exception as error:
+            raise unreadable(error, position) from error
     return RepairedArguments(view, tuple(repairs)) if repairs else RepairedArguments(messages)
+
+
+def _mended(message: Any, position: int, lane: LaneName, repairs: list[ArgumentsRepair]) -> Any:
+    get = members(message, position).get
+    if lane == "openai_responses" and item_type(get) != "function_call":
+        return message
+    for mend, paths in ((_as_text, _TEXTS.get(lane, ())), (_as_object, _OBJECTS.get(lane, ()))):
+        for path in paths:
+            message = _Walk(position, mend, repairs).mended(message, path, "")
+    return message
 
 
 class _Walk:
@@ -113,7 +124,7 @@ class _Walk:
         if name in (_USE, _OURS):
             fits = (field(node, "type") == name[1:]) == (name == _USE)
             return self.mended(node, rest, call_id) if fits else node
-        call_id = str(field(node, "call_id") or field(node, "toolUseId") or field(node, "id") or call_id)
+        call_id = _label(node) or call_id
         if rest:
             below = field(node, name)
             mended = below if below is None else self.mended(below, rest, call_id)
@@ -132,6 +143,12 @@ class _Walk:
         )
         self._repairs.append(ArgumentsRepair(call_id, self._position, value, text))
         return changed(node, {name: mended})
+
+
+def _label(node: object) -> str:
+    """Return what reports name a call by, if this is where its id stands."""
+    keys = [key_of(field(node, name)) for name in ("call_id", "toolUseId", "id")]
+    return label_of(next((key for key in keys if key is not None), None), "")
 
 
 def _as_text(value: Any) -> Any:

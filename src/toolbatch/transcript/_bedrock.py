@@ -4,19 +4,17 @@ A `reasoningContent` is a barrier. A `cachePoint` is a marker: behind the calls 
 in front of it. Rules: LANES 5.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, final
-
-from toolbatch.core import ToolbatchError, encode, preview
 
 from ._block_lane import BlockLane
 from ._fold import joined
 from ._matching import Matching
 from ._plan import Close, Note
-from ._read import changed, field, key_of, members
+from ._read import changed, entries, field, key_of, members, word
 from ._segments import is_tidy
-from ._texts import is_close_text, told
-from ._turns import NOWHERE, Call, Result
+from ._texts import is_close_text, told, written
+from ._turns import NOWHERE, Call, Key, Result
 
 __all__ = ["Bedrock"]
 
@@ -43,7 +41,7 @@ class Bedrock(BlockLane):
         seen.run = turn
 
     def _calls(self, content: Sequence[Any], position: int, seen: Matching) -> int:
-        keys: list[str | int | None] = []
+        keys: list[Key] = []
         indices: list[int] = []
         for index, block in enumerate(content):
             use = field(block, "toolUse")
@@ -62,7 +60,7 @@ class Bedrock(BlockLane):
         return isinstance(content, (list, tuple)) and len(content) == 1 and is_close_text(field(content[0], "text"))
 
     def name(self, call: Call) -> str:
-        return str(field(field(call.source, "toolUse"), "name") or "")
+        return word(field(call.source, "toolUse"), "name")
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
         call_id = field(field(call.source, "toolUse"), "toolUseId")
@@ -114,15 +112,8 @@ def _results(content: Sequence[Any], position: int, run: int, seen: Matching) ->
 def _content(result: object) -> Any:
     """Return a result's content as a user message takes it: JSON is for results alone."""
     parts = []
-    for part in field(result, "content") or ():
+    for part in entries(field(result, "content")):
         data = field(part, "json")
-        parts.append(part if data is None else {"text": _written(data)})
+        parts.append(part if data is None else {"text": written(data)})
     texts = [field(part, "text") for part in parts]
     return "\n".join(texts) if all(isinstance(text, str) for text in texts) else parts
-
-
-def _written(data: object) -> str:
-    try:
-        return encode(data)
-    except ToolbatchError:
-        return preview(data if not isinstance(data, Mapping) else dict(data), 10_000)

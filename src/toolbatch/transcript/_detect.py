@@ -1,12 +1,12 @@
 """Which lane a list of messages is in, by what only that lane has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from toolbatch.core import InvalidInputError
+from toolbatch.core import InvalidInputError, ToolbatchError
 
 from ._law import LANES, LaneName
-from ._read import field, members, require_messages
+from ._read import field, members, require_messages, unreadable
 
 __all__ = ["detect"]
 
@@ -25,32 +25,39 @@ def detect(messages: list[Any]) -> LaneName:
     the same of it.
 
     Raises:
-        InvalidInputError: No message has a shape that is known. Name the lane.
+        InvalidInputError: No message has a shape that is known: name the lane. Or a message's own code raises.
         InvalidTypeError: `messages` is not a list, or an entry is no message.
     """
     known = not messages
     for position, message in enumerate(require_messages(messages)):
-        get = members(message, position).get
-        if get("parts") is not None and get("role") in ("user", "model", "function", None):
-            return "gemini"
-        role, kind = get("role"), get("type")
-        if role is None:
-            if kind in _LANGCHAIN_TYPES:
-                return "langchain"
-            if kind is not None or get("id") is not None:
-                return "openai_responses"
-            continue
-        if kind == "message" and get("stop_reason") is None:
-            return "openai_responses"  # Anthropic's response is of this type too, and says why it stopped
-        if role in _CHAT_ROLES or get("tool_calls") is not None or get("function_call") is not None:
-            return "openai_chat"
-        known = True
-        lane = _by_content(get("content"))
+        try:
+            lane, speaks = _lane_of(members(message, position).get)
+        except (ToolbatchError, MemoryError):
+            raise
+        except Exception as error:
+            raise unreadable(error, position) from error
         if lane is not None:
             return lane
+        known |= speaks
     if known:
         return "openai_chat"
     raise InvalidInputError(f"the messages have no shape that is known: name the lane, one of {', '.join(LANES)}")
+
+
+def _lane_of(get: Callable[[str], Any]) -> tuple[LaneName | None, bool]:
+    """Return the lane that a message is in if only one can have it, and whether it is a message of some lane at all."""
+    if get("parts") is not None and get("role") in ("user", "model", "function", None):
+        return "gemini", True
+    role, kind = get("role"), get("type")
+    if role is None:
+        if kind in _LANGCHAIN_TYPES:
+            return "langchain", True
+        return ("openai_responses", True) if kind is not None or get("id") is not None else (None, False)
+    if kind == "message" and get("stop_reason") is None:
+        return "openai_responses", True  # Anthropic's response is of this type too, and says why it stopped
+    if role in _CHAT_ROLES or get("tool_calls") is not None or get("function_call") is not None:
+        return "openai_chat", True
+    return _by_content(get("content")), True
 
 
 def _by_content(content: object) -> LaneName | None:

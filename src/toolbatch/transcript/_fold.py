@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._read import changed, fields
-from ._texts import joiner, separator
+from ._texts import joiner, separator, written
 
 __all__ = ["folded", "joined"]
 
@@ -31,7 +31,7 @@ def joined(contents: Sequence[Any], failures: Sequence[bool], part: Callable[[st
         if isinstance(content, (list, tuple)):
             parts += content
         elif content:  # no lane takes a blank part of text
-            parts.append(part(content if isinstance(content, str) else str(content)))
+            parts.append(part(written(content)))
     return parts
 
 

@@ -5,18 +5,16 @@ thought, and a signed part that is no call, are barriers. Keys may be camelCase 
 the SDK's objects are read too. Rules: LANES 4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, final
-
-from toolbatch.core import ToolbatchError, encode, preview
 
 from ._block_lane import BlockLane
 from ._matching import Matching
 from ._plan import Close, Note
-from ._read import changed, field, key_of, like, members
+from ._read import changed, entries, field, key_of, like, members, word
 from ._segments import is_tidy
-from ._texts import SECOND_RESULT_TEXT, is_close_text, joiner, told
-from ._turns import NOWHERE, Call, Result
+from ._texts import SECOND_RESULT_TEXT, is_close_text, joiner, told, written
+from ._turns import NOWHERE, Call, Key, Result
 
 __all__ = ["Gemini"]
 
@@ -57,15 +55,15 @@ class Gemini(BlockLane):
         seen.run = turn
 
     def _calls(self, parts: Sequence[Any], position: int, seen: Matching) -> int:
-        keys: list[str | int | None] = []
+        keys: list[Key] = []
         indices: list[int] = []
-        names: list[Any] = []
+        names: list[str] = []
         for index, part in enumerate(parts):
             call = _either(part, _CALL)
             if call is not None:
                 keys.append(key_of(field(call, "id")))
                 indices.append(index)
-                names.append(field(call, "name") or "")
+                names.append(word(call, "name"))
         if not keys:
             return NOWHERE
         turn = seen.turn(position, keys, indices, names)
@@ -78,7 +76,7 @@ class Gemini(BlockLane):
         return is_close_text(field(response, "error"))
 
     def name(self, call: Call) -> str:
-        return str(call.name)
+        return call.name
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
         facts: dict[str, Any] = {
@@ -96,7 +94,7 @@ class Gemini(BlockLane):
             **self.kept_members(inner),
             "response": _folded([_response(one) for one in inner]),
         }
-        media = [part for one in inner for part in field(one, "parts") or ()]
+        media = [part for one in inner for part in entries(field(one, "parts"))]
         if media:
             updates["parts"] = media
         first = results[0].source
@@ -135,14 +133,15 @@ def _responses(parts: Sequence[Any], position: int, run: int, seen: Matching) ->
         if response is None:
             run = NOWHERE
         else:
-            key, name = key_of(field(response, "id")), field(response, "name") or ""
-            seen.answer(key, position, index, run, name)
+            seen.answer(key_of(field(response, "id")), position, index, run, word(response, "name"))
     return run
 
 
 def _response(inner: object) -> dict[str, Any]:
     response = field(inner, "response")
-    return dict(response) if response else {}
+    if isinstance(response, Mapping):
+        return dict(response)
+    return {} if response is None else {"output": response}
 
 
 def _folded(responses: list[dict[str, Any]]) -> dict[str, Any]:
@@ -164,9 +163,5 @@ def _content(inner: object) -> Any:
     """Return a response as content of a user's: its text, or a text and its media."""
     response = _response(inner)
     value = response["output"] if set(response) == {"output"} else response
-    try:
-        text = value if isinstance(value, str) else encode(value)
-    except ToolbatchError:
-        text = preview(value, 10_000)
-    media = field(inner, "parts")
-    return [{"text": text}, *media] if media else text
+    media = entries(field(inner, "parts"))
+    return [{"text": written(value)}, *media] if media else written(value)

@@ -16,7 +16,7 @@ from ._matching import Matching
 from ._message_lane import MessageLane
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import changed, field, key_of, members
+from ._read import changed, entries, field, key_of, members, word
 from ._segments import arranged, is_tidy
 from ._texts import is_close_text, told
 from ._turns import NOWHERE, Call, Result, Turn
@@ -68,10 +68,10 @@ class LangChain(MessageLane):
         return is_close_text(text_of(field(result.source, "content")))
 
     def name(self, call: Call) -> str:
-        return str(field(call.source, "name") or "")
+        return word(call.source, "name")
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:
-        facts = {"content": close.text, "tool_call_id": field(call.source, "id") or "", "name": self.name(call)}
+        facts = {"content": close.text, "tool_call_id": "" if call.key is None else call.key, "name": self.name(call)}
         status = {"status": "error"} if close.failed else {}
         return _like(messages[call.position], "ToolMessage", {"type": "tool", **facts, **status})
 
@@ -84,7 +84,7 @@ class LangChain(MessageLane):
 
     def mended(self, messages: Sequence[Any], turn: Turn) -> dict[int, list[Any]]:
         message, again = messages[turn.position], {call.index for call in turn.repeats}
-        good, bad = field(message, "tool_calls") or [], field(message, "invalid_tool_calls") or []
+        good, bad = entries(field(message, "tool_calls")), entries(field(message, "invalid_tool_calls"))
         updates: dict[str, object] = {}
         if any(index >= 0 for index in again):
             updates["tool_calls"] = [entry for index, entry in enumerate(good) if index not in again]
@@ -104,9 +104,9 @@ class LangChain(MessageLane):
 
 
 def _announced(position: int, good: Any, bad: Any, content: object, seen: Matching) -> int:
-    keys = [key_of(field(entry, "id")) for entry in good or ()]
+    keys = [key_of(field(entry, "id")) for entry in entries(good)]
     indices = [*range(len(keys))]
-    for index, entry in enumerate(bad or ()):
+    for index, entry in enumerate(entries(bad)):
         key = key_of(field(entry, "id"))
         if key is not None:  # one without an id can't be answered, and no integration sends it as a call
             keys.append(key)

@@ -1,10 +1,10 @@
 """`check` and `repair`: the two readings of one matching."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, Literal, get_args
 
-from toolbatch.core import InvalidInputError, Snapshot, preview
+from toolbatch.core import InvalidInputError, Snapshot, ToolbatchError, preview
 
 from ._anthropic import Anthropic
 from ._bedrock import Bedrock
@@ -18,7 +18,7 @@ from ._matching import Matching
 from ._openai_chat import OpenAIChat
 from ._openai_responses import OpenAIResponses
 from ._plan import Options, Plan, leave_out, mend_turn
-from ._read import require_messages
+from ._read import require_messages, unreadable
 from ._sent import append_to_turn, drop_new_orphans
 from ._turns import NOWHERE, Call
 
@@ -68,12 +68,13 @@ def check(
             may answer a call that is not seen here (L7). An `item_reference` in the list says the same by itself.
 
     Raises:
-        InvalidInputError: The lane is unknown.
+        InvalidInputError: The lane is unknown, or a message's own code raises when it is read.
         InvalidTypeError: `messages` is not a list, or an entry is no message.
     """
     shape = lane_of(lane)
-    seen = _read(require_messages(messages), shape, server_context=server_context)
-    return [one for _, found in faults(seen, shape.is_close, repair_last=repair_last) for one in found]
+    with _Reading(require_messages(messages), shape):
+        seen = _read(messages, shape, server_context=server_context)
+        return [one for _, found in faults(seen, shape.is_close, repair_last=repair_last) for one in found]
 
 
 def repair(
@@ -109,32 +110,77 @@ def repair(
             with its own outcome, or its close says that the tool was not started.
 
     Raises:
-        InvalidInputError: The lane is unknown, or `sent` is not between 0 and the number of messages.
+        InvalidInputError: The lane is unknown, `sent` is not between 0 and the number of messages, or a message's own code
+            raises when it is read or copied.
         InvalidTypeError: `messages` is not a list, an entry is no message, or a snapshot was not made here.
     """
     shape = lane_of(lane)
     _require_sent(sent, len(require_messages(messages)))
     taken = require_snapshots(snapshots)
-    seen = _read(messages, shape, server_context=server_context, border=sent)
-    found = faults(seen, shape.is_close, repair_last=repair_last)
-    first = next(found, None)
-    if first is None:
-        return RepairedTranscript(messages)
-    past = _read(messages[:sent], shape, server_context=server_context)
-    options = Options(
+    prior = frozenset(map(id, prior_messages or ()))
+    with _Reading(messages, shape):
+        seen = _read(messages, shape, server_context=server_context, border=sent)
+        found = faults(seen, shape.is_close, repair_last=repair_last)
+        first = next(found, None)
+        if first is None:
+            return RepairedTranscript(messages)
+        past = _read(messages[:sent], shape, server_context=server_context)
+        known = Known(taken, shape.name, seen.all_turns)
+        options = _options(messages, shape, past, known, prior, sent, spared=NOWHERE if repair_last else seen.tail)
+        return _carried_out(messages, shape, _plan(seen, chain([first], found), options))
+
+
+def _options(
+    messages: list[Any],
+    shape: Lane,
+    past: Matching,
+    known: Known,
+    prior: Collection[int],
+    sent: int,
+    spared: int,
+) -> Options:
+    return Options(
         is_close=shape.is_close,
         loses=shape.loses,
         folded=shape.only,
         closed=lambda call, close: shape.answer(messages, call, close),
-        close=Known(taken, shape.name, seen.all_turns).close,
+        close=known.close,
         home=lambda call: messages[call.position],
-        prior=frozenset(map(id, prior_messages or ())),
-        spared=NOWHERE if repair_last else seen.tail,
+        prior=prior,
+        spared=spared,
         sent=sent,
         border=NOWHERE if past.run < 0 else past.positions[past.run],
         reaches=past.is_latest if shape.anywhere else _never,
     )
-    return _carried_out(messages, shape, _plan(seen, chain([first], found), options))
+
+
+class _Reading:
+    """Within it, what a message's own code raises (a property, a `get`, a copy) becomes an error that names the message."""
+
+    __slots__ = ("_lane", "_messages")
+
+    def __init__(self, messages: list[Any], lane: Lane) -> None:
+        self._messages = messages
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (ToolbatchError, MemoryError)):
+            raise unreadable(error, self._culprit()) from error
+
+    def _culprit(self) -> int | None:
+        """Return the index of the first message that can't be read alone."""
+        for position, message in enumerate(self._messages):
+            alone = [message]
+            try:
+                seen = _read(alone, self._lane, server_context=False)
+                for result in seen.orphans:
+                    self._lane.is_close(result)
+            except Exception:  # noqa: BLE001  whatever it raises, this is the one
+                return position
+        return None
 
 
 def _require_sent(sent: object, size: int) -> None:

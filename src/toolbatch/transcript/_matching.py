@@ -15,10 +15,10 @@ three times as much, and the garbage collector then makes long lists dearer stil
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 
-from ._turns import NOWHERE, Call, Place, Result, Sources, Turn, label_of
+from ._turns import NOWHERE, Call, Key, Place, Result, Sources, Turn, label_of
 
 __all__ = ["Matching"]
 
@@ -55,7 +55,7 @@ class Matching:
         self.positions: list[int] = []
         self._first_calls: list[int] = []
         # One entry a call: its id, and the position of its first result.
-        self._keys: list[Hashable] = []
+        self._keys: list[Key] = []
         self._firsts: list[int] = []
         # What only some turns have: the places of their calls where these are not just counted, the message behind their end.
         self._indices: dict[int, Sequence[int]] = {}
@@ -65,16 +65,14 @@ class Matching:
         self._first_indices: dict[int, int] = {}
         self._strays: dict[int, int] = {}
         self._more: dict[int, list[Place]] = {}
-        self._names: dict[int, Hashable] = {}
+        self._names: dict[int, str] = {}
         # Where results look for their calls, and where the calls of the latest turn begin.
-        self._latest: dict[Hashable, int] = {}
+        self._latest: dict[Key, int] = {}
         self._start = 0
-        self._named: dict[Hashable, _Queue] = {}
-        self._loose: dict[Hashable, _Queue] = {}
+        self._named: dict[str, _Queue] = {}
+        self._loose: dict[str, _Queue] = {}
 
-    def turn(
-        self, position: int, keys: Sequence[Hashable], indices: Sequence[int] = (), names: Sequence[Hashable] = ()
-    ) -> int:
+    def turn(self, position: int, keys: Sequence[Key], indices: Sequence[int] = (), names: Sequence[str] = ()) -> int:
         """Take a turn with its calls, and return its number.
 
         Args:
@@ -111,7 +109,7 @@ class Matching:
         """Say that a turn goes on to the message in front of `position`."""
         self._ends[turn] = position
 
-    def answer(self, key: Hashable, position: int, index: int, run: int, name: Hashable = None) -> None:
+    def answer(self, key: Key, position: int, index: int, run: int, name: str = "") -> None:
         """Take a result, and find the call that it answers.
 
         Args:
@@ -166,7 +164,7 @@ class Matching:
     def label(self, call: int) -> str:
         """Return what reports name a call by."""
         key = self._keys[call]
-        return key if type(key) is str else label_of(key, self._names.get(call))
+        return key if type(key) is str else label_of(key, self._names.get(call, ""))
 
     def index(self, turn: int, call: int) -> int:
         """Return the place of a turn's call within its message."""
@@ -182,7 +180,7 @@ class Matching:
 
     def results(self, turn: int, call: int) -> list[Result]:
         """Return the results of a turn's call as objects."""
-        key, name = self._keys[call], self._names.get(call)
+        key, name = self._keys[call], self._names.get(call, "")
         return [Result(key, name, *place, self.sources) for place in self.places(turn, call)]
 
     def turn_at(self, number: int) -> Turn:
@@ -193,7 +191,7 @@ class Matching:
         for call in self._all_calls(number):
             index = self.index(number, call)
             where = index if self.sources.flat else position
-            made = Call(self._keys[call], self._names.get(call), where, index, self.sources)
+            made = Call(self._keys[call], self._names.get(call, ""), where, index, self.sources)
             if call in again:
                 turn.repeats.append(made)
                 continue
@@ -213,10 +211,10 @@ class Matching:
         starts = self._first_calls
         return range(starts[turn], starts[turn + 1] if turn + 1 < len(starts) else len(self._keys))
 
-    def _name(self, turn: int, keys: Sequence[Hashable], names: Sequence[Hashable]) -> None:
+    def _name(self, turn: int, keys: Sequence[Key], names: Sequence[str]) -> None:
         """Let results without an id find calls: by name, among those of the nearest earlier turn that has the name."""
         start, again = self._start, frozenset(self.repeats.get(turn, ()))
-        for call, (key, name) in enumerate(zip_longest(keys, names), start):
+        for call, (key, name) in enumerate(zip_longest(keys, names, fillvalue=""), start):
             if call in again:
                 continue
             self._names[call] = name
@@ -227,7 +225,7 @@ class Matching:
                 else:
                     queue.calls.append(call)
 
-    def _by_order(self, key: Hashable, name: Hashable) -> int:
+    def _by_order(self, key: Key, name: str) -> int:
         """Pair a result that has no id, or an id that no call has, by name and order.
 
         One without an id answers the first call of its name that waits, or else the last one again. One with an id can

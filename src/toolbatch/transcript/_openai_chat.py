@@ -11,9 +11,9 @@ from ._fold import folded, joined
 from ._matching import Matching
 from ._message_lane import MessageLane
 from ._plan import Close, Note
-from ._read import changed, field, key_of, members
+from ._read import changed, entries, field, key_of, members, word
 from ._texts import is_close_text, told
-from ._turns import NOWHERE, Call, Result, Turn
+from ._turns import NOWHERE, Call, Key, Result, Turn
 
 __all__ = ["OpenAIChat", "text_of"]
 
@@ -45,7 +45,7 @@ class OpenAIChat(MessageLane):
                 calls, legacy = message.get("tool_calls"), message.get(_LEGACY)
                 run = _announced(position, calls, legacy, seen) if calls or legacy else NOWHERE
             elif role == "function":
-                seen.answer(None, position, 0, run, message.get("name"))
+                seen.answer(None, position, 0, run, word(message, "name"))
             else:
                 run = NOWHERE
         seen.run = seen.tail = run
@@ -62,8 +62,8 @@ class OpenAIChat(MessageLane):
 
     def name(self, call: Call) -> str:
         if call.index == _LEGACY_INDEX:
-            return str(call.name)
-        return str(field(field(call.source, "function") or field(call.source, "custom"), "name") or "")
+            return call.name
+        return word(field(call.source, "function") or field(call.source, "custom"), "name")
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
         if call.index == _LEGACY_INDEX:
@@ -77,7 +77,7 @@ class OpenAIChat(MessageLane):
 
     def mended(self, messages: Sequence[Any], turn: Turn) -> dict[int, list[Any]]:
         message, again = messages[turn.position], {call.index for call in turn.repeats}
-        calls = [entry for index, entry in enumerate(field(message, "tool_calls")) if index not in again]
+        calls = [entry for index, entry in enumerate(entries(field(message, "tool_calls"))) if index not in again]
         return {turn.position: [changed(message, {"tool_calls": calls})]}
 
     def note(self, messages: Sequence[Any], notes: Sequence[Note]) -> Any:  # noqa: ARG002
@@ -88,13 +88,13 @@ class OpenAIChat(MessageLane):
 
 
 def _announced(position: int, calls: object, legacy: object, seen: Matching) -> int:
-    keys: list[str | int | None] = []
-    for entry in calls if isinstance(calls, (list, tuple)) else ():
+    keys: list[Key] = []
+    for entry in entries(calls):
         key = entry.get("id") if type(entry) is dict else field(entry, "id")
         keys.append(key if type(key) is str and key else key_of(key))
     if not legacy:
         return seen.turn(position, keys)
-    names = [*[None] * len(keys), field(legacy, "name")]
+    names = [*[""] * len(keys), word(legacy, "name")]
     return seen.turn(position, [*keys, None], [*range(len(keys)), _LEGACY_INDEX], names)
 
 

@@ -9,16 +9,16 @@ never moved against each other. Rules and shapes: LANES 2.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, final
 
-from toolbatch.core import ToolbatchError, encode, preview
+from toolbatch.core import encode
 
 from ._fold import folded, joined
 from ._matching import Matching
 from ._message_lane import MessageLane
 from ._openai_chat import text_of
 from ._plan import Close, Note
-from ._read import field, key_of, members
+from ._read import Members, entries, field, key_of, members, word
 from ._segments import arranged
-from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT, is_close_text, told
+from ._texts import INTERRUPTED_TEXT, NOT_STARTED_TEXT, is_close_text, told, written
 from ._turns import NOWHERE, Call, Result, Turn
 
 __all__ = ["OpenAIResponses", "item_type"]
@@ -50,25 +50,28 @@ def item_type(get: Callable[[str], Any]) -> str:
     kind = get("type")
     if kind is None:
         return "message" if get("role") is not None else "item_reference"
-    return str(kind)
+    return str.__str__(kind) if isinstance(kind, str) else ""
 
 
 def _type(item: object) -> str:
-    return item_type(lambda name: field(item, name))
-
-
-def _order(item: object) -> str:
-    kind = _type(item)
-    return "call" if kind in _OUTPUTS and _answered_by_us(kind, item) else "content"
-
-
-def _answered_by_us(kind: str, item: object) -> bool:
-    return kind != "tool_search_call" or field(item, "execution") == "client"
+    return item_type(Members(item).get)
 
 
 def _key(kind: str, get: Callable[[str], Any]) -> str | int | None:
     key = key_of(get("call_id"))
     return key_of(get("id")) if key is None and kind in _LOCAL_SHELL else key
+
+
+def _call_key(kind: str, get: Callable[[str], Any]) -> str | int | None:
+    """Return the id of a call that is answered by us; `None` for all else, and for one that no output could name."""
+    if kind not in _OUTPUTS or (kind == "tool_search_call" and get("execution") != "client"):
+        return None
+    return _key(kind, get)
+
+
+def _order(item: object) -> str:
+    get = Members(item).get
+    return "content" if _call_key(item_type(get), get) is None else "call"
 
 
 @final
@@ -91,7 +94,7 @@ class OpenAIResponses(MessageLane):
                 run, making = making.end(position), None
             if by_model:
                 making = making or _Run(position, seen)
-                making.add(kind, item, position, get)
+                making.add(kind, position, get)
                 run = NOWHERE
                 continue
             key = _key(kind, get) if kind in _RESULTS else None
@@ -121,14 +124,13 @@ class OpenAIResponses(MessageLane):
         return isinstance(output, str) and output.startswith('{"error":') and is_close_text(_error_of(output))
 
     def name(self, call: Call) -> str:
-        return str(field(call.source, "name") or str(field(call.source, "type")).removesuffix("_call"))
+        return word(call.source, "name") or _type(call.source).removesuffix("_call")
 
     def answer(self, messages: Sequence[Any], call: Call, close: Close) -> Any:  # noqa: ARG002
-        kind = str(field(call.source, "type"))
+        kind = _type(call.source)
         item: dict[str, Any] = {"type": _OUTPUTS[kind], "call_id": field(call.source, "call_id")}
         if kind == "local_shell_call":
-            call_id = item["call_id"] if item["call_id"] is not None else field(call.source, "id")
-            return {"type": item["type"], "id": call_id, "call_id": call_id, "output": close.text}
+            return {"type": item["type"], "id": call.key, "call_id": call.key, "output": close.text}
         if kind == "computer_call":
             return {**item, "output": {"type": "computer_screenshot", "image_url": _BLANK_PICTURE}}
         if kind == "shell_call":  # of the two ends that there are, `exit` would claim to know a code
@@ -151,10 +153,10 @@ class OpenAIResponses(MessageLane):
         if kind == "computer_call_output":
             return sources[-1]  # the newest picture: there is room for one
         if kind == "tool_search_output":
-            tools = [tool for source in sources for tool in field(source, "tools") or ()]
+            tools = [tool for source in sources for tool in entries(field(source, "tools"))]
             return folded(sources, "tools", tools)
-        if kind == "shell_call_output":
-            return folded(sources, "output", [part for output in outputs for part in output or ()])
+        if kind == "shell_call_output" and all(isinstance(output, list) for output in outputs):
+            return folded(sources, "output", [part for output in outputs for part in output])
         return folded(sources, "output", joined(outputs, [False] * len(outputs), _part))
 
     def loses(self, results: Sequence[Result]) -> bool:
@@ -193,9 +195,9 @@ class _Run:
         self._barrier = False
         self._untidy = False
 
-    def add(self, kind: str, item: Any, position: int, get: Callable[[str], Any]) -> None:
-        key = _key(kind, get) if kind in _OUTPUTS else None
-        if key is not None and _answered_by_us(kind, item):
+    def add(self, kind: str, position: int, get: Callable[[str], Any]) -> None:
+        key = _call_key(kind, get)
+        if key is not None:
             if get("async") is True or get("async_") is True:
                 self._optional.append(len(self._keys))
             self._keys.append(key)
@@ -229,16 +231,11 @@ def _error_of(text: str) -> object:
 def _told(item: object) -> Any:
     """Return what an output says as content of a user message: text, or parts that such a message takes."""
     output = field(item, "output")
-    if isinstance(output, str):
+    if field(item, "type") == "computer_call_output" and isinstance(output, Mapping):
+        return [{**output, "type": "input_image"}]
+    if isinstance(output, list) and all(word(part, "type").startswith("input_") for part in output):
         return output
-    if field(item, "type") == "computer_call_output":
-        return [{**output, "type": "input_image"}] if isinstance(output, Mapping) else preview(output)
-    if isinstance(output, list) and all(str(field(part, "type")).startswith("input_") for part in output):
-        return output
-    try:
-        return encode(output if output is not None else field(item, "tools"))
-    except ToolbatchError:
-        return preview(output, 10_000)
+    return written(output if output is not None else field(item, "tools"))
 
 
 def _part(text: str) -> dict[str, Any]:

@@ -1,12 +1,26 @@
 """Reading and copying what a message may be: the wire's dict, any mapping, or an SDK's object, without importing an SDK."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from typing import Any, Final
 
-from toolbatch.core import InvalidTypeError, preview
+from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 
-__all__ = ["NO_MESSAGE", "Members", "changed", "field", "fields", "key_of", "like", "members", "require_messages"]
+__all__ = [
+    "NO_MESSAGE",
+    "Members",
+    "changed",
+    "entries",
+    "field",
+    "fields",
+    "key_of",
+    "like",
+    "members",
+    "require_messages",
+    "unreadable",
+    "word",
+]
 
 NO_MESSAGE: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, type(None))
 """Types of which nothing is a message, a call or a block in any lane."""
@@ -50,16 +64,37 @@ def fields(message: object) -> Mapping[str, Any]:
 
 
 def key_of(value: object) -> str | int | None:
-    """Return a wire id as a key, or `None` where there is none to pair by (absent, empty, or no id at all)."""
+    """Return a wire id as a key, or `None` where there is none to pair by (absent, empty, or no id at all).
+
+    A key is a plain `str` or `int`, so that no subclass's code runs where keys are compared.
+    """
     if isinstance(value, str):
-        return value or None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return str.__str__(value) or None
+    return int.__index__(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def word(source: object, name: str) -> str:
+    """Return a member that should be text, such as a name or a type; empty where there is none, or something else."""
+    value = field(source, name)
+    return str.__str__(value) if isinstance(value, str) else ""
+
+
+def entries(value: object) -> Sequence[Any]:
+    """Return a member that should be a list; empty where it is something else."""
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def changed(message: object, updates: Mapping[str, object]) -> Any:
-    """Return a copy of a message with some members replaced; what it holds beside them is the same, by identity."""
+    """Return a copy of an entry with some members replaced; what it holds beside them is the same, by identity.
+
+    What has no members at all, because it is no entry of any lane, becomes one that has these.
+    """
     if isinstance(message, Mapping):
         return {**message, **updates}
+    if isinstance(message, NO_MESSAGE):
+        return dict(updates)
+    if is_dataclass(message) and not isinstance(message, type):
+        return replace(message, **updates)
     model_copy = getattr(message, "model_copy", None)
     if callable(model_copy):
         return model_copy(update=dict(updates))
@@ -73,6 +108,12 @@ def like(sample: object, data: dict[str, Any]) -> Any:
     """Return `data` in the form of `sample`: as it is beside dicts, as the same model beside a pydantic object."""
     validate = None if isinstance(sample, Mapping) else getattr(type(sample), "model_validate", None)
     return validate(data) if callable(validate) else data
+
+
+def unreadable(error: Exception, position: int | None = None) -> InvalidInputError:
+    """Return what is said of a message whose own code raised `error`: a property, a `get`, a copy."""
+    where = "the messages" if position is None else f"messages[{position}]"
+    return InvalidInputError(f"{where} can't be read or copied: {type(error).__name__}: {preview(error)}")
 
 
 def require_messages(messages: object) -> list[Any]:

@@ -6,6 +6,7 @@ A text here is part of what models read and of what prompt caches keep, so a cha
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from toolbatch.core import ToolbatchError, encode, preview
 from toolbatch.ports import LATE_HEAD, late_line
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "joiner",
     "separator",
     "told",
+    "written",
 ]
 
 INTERRUPTED_TEXT: Final = (
@@ -55,6 +57,16 @@ def joiner(text: str) -> str:
     return f"\n\n{text}\n\n"
 
 
+def written(value: object) -> str:
+    """Return what a result says as text: a text itself, else its JSON, or a bounded `repr` where it has none."""
+    if isinstance(value, str):
+        return value
+    try:
+        return encode(value)
+    except ToolbatchError:
+        return preview(value, 10_000)
+
+
 def told(entries: Sequence[tuple[str, str, Any]], part: Callable[[str], Any]) -> str | list[Any]:
     """Return new content that tells of late results: a text if all are texts, else a list of parts.
 
@@ -69,5 +81,5 @@ def told(entries: Sequence[tuple[str, str, Any]], part: Callable[[str], Any]) ->
     parts = [part(LATE_HEAD)]
     for line, content in zip(lines, contents, strict=True):
         parts.append(part(line))
-        parts += content if isinstance(content, (list, tuple)) else [part(content)] if content else []
+        parts += content if isinstance(content, (list, tuple)) else [part(written(content))] if content else []
     return parts

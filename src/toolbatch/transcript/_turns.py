@@ -1,14 +1,19 @@
 """What a matching found, as objects: turns, their calls, and the results of these. Made of what is faulty, on demand."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["NOWHERE", "Call", "Place", "Result", "Sources", "Turn", "label_of"]
+from toolbatch.core import preview
+
+__all__ = ["NOWHERE", "Call", "Key", "Place", "Result", "Sources", "Turn", "label_of"]
 
 NOWHERE: Final = -1
 """No turn: something else than a result stood between, or there has been none."""
 
+
+Key = str | int | None
+"""A wire id; `None` where there is none to pair by."""
 
 Place = tuple[int, int, int]
 """Where a result stands: the index of its message, its place within it, and the number of the turn that it follows with nothing
@@ -30,13 +35,11 @@ class Sources:
     result_at: Callable[[int, int], Any]
 
 
-def label_of(key: Hashable, name: Hashable) -> str:
+def label_of(key: Key, name: str) -> str:
     """Return what reports name a call or a result by: its id, or the tool's name where there is none."""
-    if type(key) is str:
-        return key
-    if key is not None:
-        return str(key)
-    return name if isinstance(name, str) else ""
+    if key is None:
+        return name
+    return key if isinstance(key, str) else preview(key)
 
 
 class Result:
@@ -44,7 +47,7 @@ class Result:
 
     Attributes:
         key: The id that it carries.
-        name: The tool's name, where the lane pairs by it.
+        name: The tool's name, where the lane pairs by it; else empty.
         position: The index of its message.
         index: Its place within the message.
         run: The number of the turn that it follows with nothing but results between, or `NOWHERE`.
@@ -52,7 +55,7 @@ class Result:
 
     __slots__ = ("_sources", "index", "key", "name", "position", "run")
 
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, run: int, sources: Sources) -> None:
+    def __init__(self, key: Key, name: str, position: int, index: int, run: int, sources: Sources) -> None:
         self.key = key
         self.name = name
         self.position = position
@@ -76,7 +79,7 @@ class Call:
 
     Attributes:
         key: Its id, or `None` where it has none and is paired by name and order.
-        name: What results without an id may find it by; `None` where only the id counts.
+        name: What results without an id may find it by; empty where only the id counts.
         position: The index of its message.
         index: Its place within the message.
         required: Whether it must be answered at once. An asynchronous call may be answered later (LANES 2).
@@ -85,7 +88,7 @@ class Call:
 
     __slots__ = ("_results", "_sources", "index", "key", "name", "places", "position", "required")
 
-    def __init__(self, key: Hashable, name: Hashable, position: int, index: int, sources: Sources) -> None:
+    def __init__(self, key: Key, name: str, position: int, index: int, sources: Sources) -> None:
         self.key = key
         self.name = name
         self.position = position

@@ -1,7 +1,7 @@
-"""One run of a guided call's tool: what stands around it may run it again, or leave it behind (T6).
+"""One attempt at a guided call's tool: what stands around it may make another, or leave one behind (T6).
 
-The call itself is guided by a task of its own, `_guide.py`. Its outcome is the call's, decided there; a run only reports to
-it. A run whose time is over is left behind at once, settled for the guide, and stopped afterwards; what it says later is late.
+The call itself is guided by a task of its own, `_guide.py`. Its outcome is decided there; an attempt only reports to it. One
+whose time is over is left behind at once, settled for the guide, and stopped afterwards; what it says later is late.
 """
 
 import logging
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ._engine import Engine
 
-__all__ = ["Body"]
+__all__ = ["Attempt"]
 
 
-class Body(Execution):
-    """One run. To the crew, the threads and the deadlines it is an execution like others.
+class Attempt(Execution):
+    """One run of the tool. To the crew, the threads and the deadlines it is an execution like others.
 
     Args:
         owner: The guided call's execution, which has the outcome.
@@ -46,11 +46,11 @@ class Body(Execution):
         self._left: Closed | None = None
         self._entered_at: float | None = None
 
-    # What belongs to the call and not to one run of it is the owner's.
+    # What belongs to the call and not to one attempt is the owner's.
 
     @property
     def settlement(self) -> "Settlement | None":  # type: ignore[override]
-        """The call's outcome, or what this run was left behind as."""
+        """The call's outcome, or what this attempt was left behind as."""
         return self.owner.settlement or self._left
 
     @property
@@ -60,7 +60,7 @@ class Body(Execution):
 
     @property
     def started_at(self) -> float | None:
-        """Loop time at which this run was entered; the call has started with the first of them (B5)."""
+        """Loop time at which this one was entered; the call has started with the first of them (B5)."""
         return self._entered_at
 
     @started_at.setter
@@ -112,7 +112,7 @@ class Body(Execution):
         self.leave(engine, "timeout", error.message)
 
     def leave(self, engine: "Engine", code: str, message: str) -> None:
-        """Nobody waits for this run any more: ask it to stop."""
+        """Nobody waits for this attempt any more: ask it to stop."""
         if self._left is not None or self.phase is Phase.ENDED:
             return
         engine.entries.withdraw([self], engine.loop.time())  # certain from here on: entered, or never to be
@@ -123,14 +123,14 @@ class Body(Execution):
         engine.crew_of(self).ask_to_stop(self)
 
     def lost(self, engine: "Engine") -> None:
-        """The call was closed before its guide could settle it by what this run has said in time: that is evidence too (B7)."""
+        """The call was closed before its guide could settle it by what this attempt has said in time: that is evidence too (B7)."""
         has_spoken = self.started and self._left is None and not self.acknowledged
         if has_spoken and self.report is not None and self.report.done() and not self.report.cancelled():
             self.closed_at = self.owner.closed_at
             self._late(engine, *self.report.result())
 
     def forget(self) -> None:
-        """The call's guide has ended: what this run has said is nobody's any more."""
+        """Nobody will ask any more what this attempt has said."""
         self.report = None
 
     def _hand_over(self, succeeded: bool, value: Any) -> bool:  # noqa: FBT001
