@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that a scr
 import httpx
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import StreamingResponse
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
 from examples._serving import serving
 from toolbatch import ToolBatch, ToolCall, ToolCatalog, ToolError, current_call, tool
@@ -39,7 +39,7 @@ class Service:
 
     Args:
         url: Where it is.
-        pause: Seconds of the first pause between attempts; the next ones grow.
+        pause: Seconds of the first pause between attempts, at least; the next ones grow, and part of each is left to chance.
     """
 
     def __init__(self, url: str, *, pause: float = 0.05) -> None:
@@ -48,7 +48,7 @@ class Service:
         self._retrying = AsyncRetrying(
             retry=retry_if_exception(may_go_better),
             stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_random_exponential(multiplier=pause, max=2),
+            wait=wait_exponential(multiplier=pause, max=2) + wait_random(0, pause),
             reraise=True,
         )
         self._token: asyncio.Task[str] | None = None

@@ -168,9 +168,16 @@ def mistral_events(turn: Turn, cut: Cut) -> Iterator[Json]:
     for event in [chat_chunk({"content": [chunk]}) for chunk in chunks] + list(
         chat_events(replace(turn, thinking=None), cut)
     ):
-        for fragment in event["choices"][0]["delta"].get("tool_calls", ()) if event["choices"] else ():
-            fragment["function"].setdefault("name", "")  # its SDK demands a name in each fragment of a call
         yield {**event, "id": "cmpl-1", "object": "chat.completion.chunk"}
+
+
+def mistral_sdk(event: Json) -> CompletionEvent:
+    """The SDK's event of a chunk. It demands a name in each fragment of a call, so its server sends a blank one."""
+    data = copy.deepcopy(event)
+    for choice in data["choices"]:
+        for fragment in choice["delta"].get("tool_calls", ()):
+            fragment["function"].setdefault("name", "")
+    return CompletionEvent.model_validate({"data": data})
 
 
 # -- Responses --------------------------------------------------------------------------------------------------------
@@ -567,7 +574,7 @@ STREAMS = (
         mistral,
         mistral_whole,
         mistral_events,
-        lambda event: CompletionEvent.model_validate({"data": copy.deepcopy(event)}),
+        mistral_sdk,
         True,
         ("length", "error"),
         # The oldest tokenizer takes no text beside calls; what a model with that one never says is no fault of the lane's.
