@@ -86,7 +86,8 @@ def _calls(content: Sequence[Any], position: int, seen: Matching) -> int:
             block = Members(block)
         kind = block.get("type")
         if kind == "tool_use":
-            keys.append(key_of(block.get("id")))
+            key = block.get("id")
+            keys.append(key if type(key) is str and key else key_of(key))
             indices.append(index)
             behind = True
         elif kind in _BARRIERS:
@@ -106,7 +107,8 @@ def _results(content: Sequence[Any], position: int, run: int, seen: Matching) ->
         if type(block) is not dict:
             block = Members(block)
         if block.get("type") == "tool_result":
-            seen.answer(key_of(block.get("tool_use_id")), position, index, run)
+            key = block.get("tool_use_id")
+            seen.answer(key if type(key) is str and key else key_of(key), position, index, run)
         else:
             run = NOWHERE
     return run
