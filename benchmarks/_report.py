@@ -7,18 +7,31 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from ._measure import Comparison, Times
 
-__all__ = ["COLUMNS", "RESULTS", "Row", "Table", "cells", "micro", "page", "write"]
+__all__ = ["COLUMNS", "PARTS", "RESULTS", "Row", "Table", "cells", "micro", "page", "write"]
 
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 
 COLUMNS: Final = ("ours, us: min / median", "theirs, us: min / median", "CPU ratio", "of minima", "wall ratio")
 """Of every comparison of times; see `cells`."""
 
-_PARTS: Final = ("main", "peers")
+PARTS: Final = (
+    "whole",
+    "core",
+    "scaling",
+    "memory",
+    "deadline",
+    "session",
+    "pipeline",
+    "operations",
+    "transcript",
+    "transcript-growth",
+    "peers",
+)
+"""The benchmarks, in the order in which RESULTS.md has them."""
 
 
 class Row(NamedTuple):
@@ -65,7 +78,7 @@ class Table(NamedTuple):
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
         text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-        return "\n".join([f"### {self.title}", "", self.explanation, "", f"Goal: {self.goal}.", "", *text, ""])
+        return "\n".join([f"## {self.title}", "", self.explanation, "", f"Goal: {self.goal}.", "", *text, ""])
 
 
 def cells(comparison: Comparison, per: int = 1) -> tuple[str, ...]:
@@ -85,27 +98,26 @@ def micro(times: Times, per: int = 1) -> str:
 
 
 def page(tables: Iterable[Table], packages: Iterable[str], command: str) -> str:
-    """Return one part of RESULTS.md: when and where it was measured, and the tables."""
+    """Return one benchmark's part of RESULTS.md: when and where it was measured, and its tables."""
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     head = (
         f"Measured by `{command}` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, with "
         f"{platform.python_implementation()} {platform.python_version()} on {platform.system()} {platform.release()} "
         f"({platform.machine()}, {os.cpu_count()} CPUs); {versions}."
     )
-    return "\n".join([head, "", *[table.markdown() for table in tables]])
+    return "\n".join([*[table.markdown() for table in tables], head])
 
 
-def write(part: Literal["main", "peers"], text: str) -> None:
-    """Replace one part of RESULTS.md, and leave the other as it is."""
-    kept = {name: _part(name) for name in _PARTS}
+def write(part: str, text: str) -> None:
+    """Replace one benchmark's part of RESULTS.md, and leave the others as they are: each says when it was measured."""
+    kept = {name: _part(name) for name in PARTS}
     kept[part] = f"\n{text.rstrip()}\n"
     head = (
         "# Results\n\n"
         'Goals are those of DESIGN.md, "Speed". Both sides of a ratio ran in turns in one process. Times are CPU time of\n'
         "that process; a ratio is of medians, ours to theirs: below 1 means that toolbatch is cheaper.\n\n"
     )
-    titles = {"main": "## toolbatch against code by hand", "peers": "## toolbatch against other frameworks"}
-    sections = [f"{titles[name]}\n<!-- {name} -->\n{kept[name]}<!-- /{name} -->\n" for name in _PARTS]
+    sections = [f"<!-- {name} -->\n{text}<!-- /{name} -->\n" for name, text in kept.items() if text]
     RESULTS.write_text(head + "\n".join(sections), encoding="utf-8")
 
 

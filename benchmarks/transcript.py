@@ -1,14 +1,9 @@
 """Stored conversations: `transcript.check` and `repair` against the repairers that others use, on the same lists.
 
-    python -m benchmarks.transcript            # against what is installed of turnsafe, tool-call-repair and pydantic-ai
-    python -m benchmarks.transcript --quick    # only try the code
-
 pydantic-ai repairs messages of its own class; it gets the same conversation in that form, made before the clock starts.
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.util import find_spec
 from statistics import median
 from typing import Any, Final
@@ -19,10 +14,10 @@ import turnsafe
 from toolbatch import transcript
 from toolbatch.transcript import LaneName
 
-from ._measure import FULL, QUICK, Effort, Times, compare
+from ._measure import Effort, Times, compare
 from ._report import Row, Table
 
-__all__ = ["run", "run_growth", "run_peers"]
+__all__ = ["run", "run_growth"]
 
 Json = dict[str, Any]
 Work = Callable[[], object]
@@ -79,11 +74,6 @@ _MAKERS: Final[dict[LaneName, Callable[[int], list[Json]]]] = {"openai_chat": ch
 
 
 def run(effort: Effort) -> Table:
-    """Measure the law against its peers: the table for `python -m benchmarks`."""
-    return run_peers(effort)
-
-
-def run_peers(effort: Effort) -> Table:
     """Measure `repair` and `check` against the same work of each peer that is installed."""
     sizes = (100,) if effort.quick else _SIZES
     rows = [
@@ -192,16 +182,3 @@ def _pydantic_ai(messages: list[Json]) -> Work:
             ]
             history.append(pai.ModelResponse(calls or [pai.TextPart(message["content"])]))
     return lambda: pai.repair_messages(history)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Do what the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.transcript", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only try the code: the figures mean nothing")
-    effort = QUICK if parser.parse_args(arguments).quick else FULL._replace(rounds=11)
-    for table in (run_peers(effort), run_growth(effort)):
-        print(table.markdown(), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
