@@ -112,7 +112,7 @@ class SignatureReader:
             InvalidTypeError: As `compiled`.
             ToolError: They don't fit.
         """
-        return self.compiled().validate(arguments, tool_name)
+        return (self._compiled or self.compiled()).validate(arguments, tool_name)
 
     def omittable(self) -> Collection[str]:
         """As `ArgumentReader.omittable`."""
@@ -120,7 +120,7 @@ class SignatureReader:
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """As `ArgumentReader.bind`."""
-        return self.compiled().bind(values)
+        return (self._compiled or self.compiled()).bind(values)
 
 
 class FreeReader:

@@ -76,6 +76,7 @@ class Signature:
         model: The pydantic model of the arguments; its fields have the parameters' names as aliases.
         schema_text: The JSON Schema, as text: reading it anew gives each caller a copy.
         parameters: The named parameters, in their order.
+        positional: Those of them that can't be given by name.
         extra: The model's field for what `**kwargs` takes, or `None`.
         reserved: Names that `**kwargs` must not be given, since they would hit a parameter that is the host's.
         wire_names: The named arguments as the model gives them.
@@ -85,6 +86,7 @@ class Signature:
     model: type[BaseModel]
     schema_text: str
     parameters: tuple[_Parameter, ...]
+    positional: tuple[_Parameter, ...]
     extra: str | None
     reserved: frozenset[str]
     wire_names: frozenset[str]
@@ -106,7 +108,8 @@ class Signature:
         """
         given = dict(arguments) if self.extra is None else self._apart(arguments, tool_name)
         try:
-            instance = self.model.model_validate_json(encode(given))
+            # As `model_validate_json`, which only hands over.
+            instance = self.model.__pydantic_validator__.validate_json(encode(given))
         except ValidationError as error:
             raise self._complaint(tool_name, arguments, error) from error
         except Exception as error:
@@ -114,21 +117,18 @@ class Signature:
             # made them. What it says may be the host's secret, so the model reads the type only (B21).
             problem = Problem("", f"they could not be checked ({type(error).__name__})")
             raise complaint(tool_name, arguments, [problem], self.schema()) from error
-        values = vars(instance)
+        values, sent = vars(instance), instance.model_fields_set
         named = {
             parameter.name: values[parameter.field]
             for parameter in self.parameters
-            if parameter.is_always_passed or parameter.field in instance.model_fields_set
+            if parameter.is_always_passed or parameter.field in sent
         }
         return named if self.extra is None else named | values[self.extra]
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """Return positional and named arguments for values that `validate` returned."""
         named = dict(values)
-        positional = [
-            named.pop(parameter.name, parameter.fallback) for parameter in self.parameters if parameter.is_positional
-        ]
-        return tuple(positional), named
+        return tuple([named.pop(parameter.name, parameter.fallback) for parameter in self.positional]), named
 
     def _apart(self, arguments: Mapping[str, Any], tool_name: str) -> dict[str, Any]:
         """Return the arguments with those that only `**kwargs` takes under a name of their own.
@@ -291,7 +291,9 @@ def _compile(label: str, parameters: tuple[_Parameter, ...], extra: Any, reserve
         raise _refusal(label, [*parameters, *catch_all], error) from error
     schema = _tidy(schema, takes_extra=field is not None)
     wire_names = frozenset(schema["properties"])
-    return Signature(model, encode(schema), parameters, field, reserved, wire_names, frozenset(omittable(schema)))
+    positional = tuple(parameter for parameter in parameters if parameter.is_positional)
+    may_miss = frozenset(omittable(schema))
+    return Signature(model, encode(schema), parameters, positional, field, reserved, wire_names, may_miss)
 
 
 def _extra_annotation(hint: Any) -> Any:
