@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from . import core_alone, deadline, memory, operations, pipeline, scaling, session, transcript, whole
+from . import backends, core_alone, deadline, memory, operations, pipeline, scaling, session, transcript, whole
 from ._measure import FULL, QUICK, Effort
 from ._report import Table, page, write
 
@@ -20,6 +20,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort], Table]]] = {
     "session": session.run,
     "pipeline": pipeline.run,
     "operations": operations.run,
+    "backends": backends.run,
     "transcript": transcript.run,
     "transcript-growth": transcript.run_growth,
 }

@@ -27,6 +27,7 @@ PARTS: Final = (
     "session",
     "pipeline",
     "operations",
+    "backends",
     "transcript",
     "transcript-growth",
     "peers",
