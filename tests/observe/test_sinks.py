@@ -51,7 +51,8 @@ def test_a_line_a_result(tmp_path: Path) -> None:
     JsonLinesSink(str(path))(stale("c"))
     lines = path.read_text("utf-8").splitlines()
     assert [json.loads(line)["call_id"] for line in lines] == ["a", "b", "c"]
-    assert json.loads(lines[0]) == asdict(stale("a", "zeilen\numbruch"))
+    known = {name: value for name, value in asdict(stale("a", "zeilen\numbruch")).items() if value is not None}
+    assert json.loads(lines[0]) == {"toolbatch": 1, "event": "late", "at": 3.25, "kept": True, **known}
     assert "tötöl" in lines[0]
     path.rename(tmp_path / "rotated.jsonl")
     sink(stale("d"))
