@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,19 @@ def test_repair_in_place_takes_several_files(here: Path) -> None:
     assert [json.loads(line) for line in Path("c.jsonl").read_text().splitlines()] == MENDED
     assert sorted(path.name for path in here.iterdir()) == names
     assert main(["check", *names]) == 0
+
+
+def test_what_is_written_can_be_read_by_whoever_could_before(here: Path) -> None:
+    """A new file has the permissions that the user's mask gives it, an old one keeps its own."""
+    name = stored("a.json", BROKEN)
+    Path(name).chmod(0o640)
+    mask = os.umask(0o027)
+    try:
+        assert main(["repair", "-o", "new.json", name]) == 0
+        assert main(["repair", "-i", name]) == 0
+    finally:
+        os.umask(mask)
+    assert [stat.S_IMODE(Path(one).stat().st_mode) for one in ("new.json", name)] == [0o640, 0o640]
 
 
 def test_what_did_not_change_keeps_its_bytes(here: Path) -> None:

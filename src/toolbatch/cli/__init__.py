@@ -1,6 +1,6 @@
-"""The command line: `toolbatch check FILE...` and `toolbatch repair FILE` for stored conversations.
+"""The command line: `check` and `repair` for stored conversations, `report` for what happened in a run, `doctor` for this machine.
 
-Exit codes: 0 all is lawful, or is now; 1 something breaks the law; 2 a file or an option can't be used.
+Exit codes: 0 all is as it should be, or is now; 1 something is not; 2 a file or an option can't be used.
 """
 
 from ._main import main

@@ -120,11 +120,19 @@ def write(path: str, text: str) -> None:
             "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8", newline=""
         ) as file:
             file.write(text)
-        if target.exists():
-            Path(file.name).chmod(target.stat().st_mode)
+        Path(file.name).chmod(_mode(target))
         os.replace(file.name, target)  # noqa: PTH105  the one call that replaces at once
     except OSError as error:
         raise FileError(f"{path}: can't be written: {error.strerror or error}") from None
+
+
+def _mode(target: Path) -> int:
+    """Return a file's permissions, or those that a new one would get: a temporary file is its owner's alone."""
+    if target.exists():
+        return target.stat().st_mode
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _text(path: str, advance: Callable[[int], object]) -> str:

@@ -14,7 +14,10 @@ from toolbatch.core import ToolbatchError
 from toolbatch.transcript import LANES, LaneName, RepairedTranscript
 
 from ._diff import diff
+from ._doctor import add_doctor
 from ._files import STDIN, Conversation, Document, FileError, read, write
+from ._operations import add_operations
+from ._report import add_report
 from ._terminal import Row, progress, show
 
 __all__ = ["main"]
@@ -40,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="toolbatch", description="Check and repair stored conversations with tool calls."
+        prog="toolbatch", description="Look after tool calls: stored conversations, runs, and the machine they run on."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -75,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--server-context", action="store_true", help="earlier context is on the server: keep orphans"
         )
+    add_operations(commands)
+    add_report(commands)
+    add_doctor(commands)
     return parser
 
 
