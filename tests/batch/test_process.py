@@ -68,7 +68,7 @@ def test_a_hung_thread_does_not_keep_the_process(run: str) -> None:
             print(entered.is_set(), codes(batch), batch.outcomes["a"].completion)
         {run}(main())
     """)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "tools were asked to stop, have not ended, and run on: tool_a\n")
     assert done.stdout == "True {'a': 'timeout', 'b': 'success'} unknown\n"
 
 
@@ -162,7 +162,7 @@ def test_ending_with_tasks_that_were_let_go(flags: tuple[str, ...]) -> None:
     )
     assert done.returncode == 0
     quiet(done)
-    assert done.stderr == ""
+    assert done.stderr == "tools were asked to stop, have not ended, and run on: tool_a, tool_b, tool_c\n"
     assert done.stdout.count("timeout") == 5
 
 

@@ -294,7 +294,7 @@ async def test_commits_are_durable_whatever_the_role_has(postgres: pg.Server, sc
         try:
             async with PostgresOperationStore(postgres.dsn, schema=schema) as store:
                 for name, value in (("synchronous_commit", "on"), ("transaction_isolation", "read committed")):
-                    assert await store._ask(_showing(name)) == value
+                    assert await store.ask(_showing(name)) == value
                 await granted(store, pay())
         finally:
             await other.execute("ALTER ROLE tester RESET ALL")

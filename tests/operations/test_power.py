@@ -1,4 +1,4 @@
-"""After a power cut at any moment the file holds every claim and every result that was told: see power.py for what that shows."""
+"""After a power cut at any moment the file holds every claim, result and record that was told: see power.py for what that shows."""
 
 import asyncio
 import os
@@ -11,20 +11,23 @@ import pytest
 
 from tests.operations import power
 from tests.operations.kit import SOURCE
-from toolbatch.operations import SqliteOperationStore
+from toolbatch.operations import SqliteJournal, SqliteOperationStore
 from toolbatch.ports import OperationStoreError
 
 PROGRAM = """
 import asyncio, os, sys
-from toolbatch.operations import SqliteOperationStore, _database
-from toolbatch.ports import Operation
+from toolbatch.operations import SqliteJournal, SqliteOperationStore, _database
+from toolbatch.ports import AnnouncedRecord, Operation
 
 path, exclusive, synchronous = sys.argv[1:]
 _database._SETTINGS = tuple(
     f"PRAGMA synchronous = {synchronous}" if "synchronous" in setting else setting for setting in _database._SETTINGS
 )
 
-async def act(store, number):
+async def act(store, journal, number):
+    record = AnnouncedRecord(batch_id=f"b/{number}", at=1.0, run_id="r" * 300, generation=1, calls=())
+    await journal.append([record])
+    os.write(1, f"announced b/{number}\\n".encode())
     claim = await store.claim(Operation(f"t/r/{number}", "pay"))
     os.write(1, f"claimed t/r/{number}\\n".encode())
     await store.complete(claim.token, f"result {number}".encode() * 100)
@@ -32,10 +35,10 @@ async def act(store, number):
 
 async def main():
     for first in (0, 20):
-        async with SqliteOperationStore(path, exclusive=exclusive == "True") as store:
+        async with SqliteOperationStore(path, exclusive=exclusive == "True") as store, SqliteJournal(store) as journal:
             for number in range(first, first + 5):
-                await act(store, number)
-            await asyncio.gather(*(act(store, number) for number in range(first + 5, first + 20)))
+                await act(store, journal, number)
+            await asyncio.gather(*(act(store, journal, number) for number in range(first + 5, first + 20)))
 
 asyncio.run(main())
 """
@@ -44,9 +47,13 @@ asyncio.run(main())
 async def missing(folder: Path, told: str, *, exclusive: bool) -> list[str]:
     """Open what a cut has left, and return what was told and is not there."""
     lost = []
-    async with SqliteOperationStore(folder / "operations.db", exclusive=exclusive) as store:
+    file = folder / "operations.db"
+    async with SqliteOperationStore(file, exclusive=exclusive) as store, SqliteJournal(store) as journal:
         for line in told.splitlines():
             word, name = line.split()
+            if word == "announced":
+                lost += [] if await journal.read(name) is not None else [line]
+                continue
             record = await store.get(name)
             number = name.rpartition("/")[2]
             if record is None or (word == "completed" and record.result != f"result {number}".encode() * 100):

@@ -203,7 +203,7 @@ async def test_a_reader_that_stays_does_not_lose_a_commit(filled: Path) -> None:
 
 async def test_a_full_disk_is_told_and_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is refused, what is in the file stays, and later it goes on."""
-    settings = (*_database._SETTINGS, "PRAGMA max_page_count = 30")
+    settings = (*_database._SETTINGS, "PRAGMA max_page_count = 40")
     with monkeypatch.context() as patch:
         patch.setattr(_database, "_SETTINGS", settings)
         saved = 0

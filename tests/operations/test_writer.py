@@ -81,7 +81,7 @@ async def test_a_job_that_sqlite_refuses_is_alone_to_blame(path: Path) -> None:
     """Its group is undone and tried again one by one, so that the others' claims are granted, once."""
 
     def broken(database: Database) -> None:
-        database._execute("INSERT INTO operation (id) VALUES ('half')")  # what is not null is missing
+        database.execute("INSERT INTO operation (id) VALUES ('half')")  # what is not null is missing
 
     async with SqliteOperationStore(path) as store:
         with locked(path):

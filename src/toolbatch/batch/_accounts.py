@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from toolbatch.core import Snapshot
 from toolbatch.ports import CallSettled, ExecutionOutcome
 
-from ._execution import Execution, Phase
+from ._execution import OUTCOME_UNKNOWN, Execution, Phase
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -15,11 +15,14 @@ __all__ = ["cut_off", "outcomes", "publish_late", "retire"]
 
 def retire(engine: "Engine", execution: Execution) -> None:
     """A call has its outcome: publish it, and ask its code to stop if that still runs."""
-    if engine.is_observed and not execution.is_resumed:
+    end = execution.settlement
+    # What was told before a crash is not told again; that nobody knows how a call ended, a resume is the first to say.
+    is_news = end is not None and (not execution.is_resumed or end.code == OUTCOME_UNKNOWN)
+    if engine.is_observed and is_news and end is not None:
         outcome = execution.outcome()
         if engine.options.on_outcome is not None:
             engine.host.publish(engine.options.on_outcome, outcome, engine.crew)
-        engine.listeners.tell(CallSettled(outcome))
+        engine.listeners.tell(CallSettled(outcome, end))
     if execution.is_pending:
         return
     if execution.phase is not Phase.ENDED and not engine.loop.is_closed():
@@ -47,8 +50,13 @@ def publish_late(engine: "Engine", execution: Execution) -> None:
         if execution.is_told_late or not execution.started or not execution.has_ended:
             return
         execution.is_told_late = True
+    if engine.options.on_late is None and not engine.watchers:
+        return
+    outcome, crew = execution.outcome(), execution.crew or engine.crew
     if engine.options.on_late is not None:
-        engine.host.publish(engine.options.on_late, execution.outcome(), execution.crew or engine.crew)
+        engine.host.publish(engine.options.on_late, outcome, crew)
+    for watcher in engine.watchers:
+        engine.host.publish(watcher.ended, outcome, crew)
 
 
 def outcomes(engine: "Engine") -> dict[str, ExecutionOutcome]:

@@ -4,18 +4,17 @@ The call itself is guided by a task of its own, `_guide.py`. Its outcome is deci
 whose time is over is left behind at once, settled for the guide, and stopped afterwards; what it says later is late.
 """
 
-import logging
 from asyncio import CancelledError, Future
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolbatch.core import Closed, RejectionReason, ToolError
+from toolbatch.observe import log_event
 from toolbatch.tools import ToolTimeoutError, render_result
 
 from ._accounts import publish_late
 from ._execution import Execution, Phase
 from ._failures import Failure, discard, read_failure, throw
-from ._log import tell
 
 if TYPE_CHECKING:
     from toolbatch.core import Settlement
@@ -42,6 +41,8 @@ class Attempt(Execution):
         self.owner = owner
         self.timeout = owner.timeout
         self.crew = owner.crew
+        self.begins_elsewhere = owner.begins_elsewhere
+        self.on_late = owner.on_late
         self.report: Future[tuple[bool, Any]] | None = report
         self._left: Closed | None = None
         self._entered_at: float | None = None
@@ -142,6 +143,8 @@ class Attempt(Execution):
     # -- what comes late ---------------------------------------------------------------------------------------------
 
     def _late(self, engine: "Engine", succeeded: bool, value: Any, *, is_cancellation: bool = False) -> None:  # noqa: FBT001
+        if self.on_late is not None:
+            self.on_late(succeeded, value)
         if succeeded:
             engine.host.late(self, self._reason(engine), "success", self._shown(engine, value))
             discard(value)
@@ -171,8 +174,8 @@ class Attempt(Execution):
         replaced = current is not None and current.generation != engine.generation
         return "stale_generation" if replaced else "run_closed"
 
-    @staticmethod
-    def _let_through(engine: "Engine", failure: Failure) -> None:
+    def _let_through(self, engine: "Engine", failure: Failure) -> None:
         if failure.passes_through is not None:
-            tell(logging.ERROR, "a tool that was left behind raised %r", failure.passes_through)
+            message = "a tool that was left behind raised %r"
+            log_event("exit_passed_through", message, failure.passes_through, **self.identity)
             engine.loop.call_soon(throw, failure.passes_through)

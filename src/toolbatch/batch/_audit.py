@@ -4,14 +4,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview
+from toolbatch.observe import LoggingSink, log_event
 from toolbatch.ports import AuditSink, StaleResult
 
 from ._failures import throw
-from ._log import tell
 
 __all__ = ["AuditChannel"]
+
+_LOG = LoggingSink(logging.getLogger("toolbatch"), logging.INFO)
+"""Logs late results where the host has no `LoggingSink` of its own."""
 
 
 class AuditChannel:
@@ -35,7 +39,7 @@ class AuditChannel:
         if size < 1:
             raise InvalidInputError(f"audit_size must be at least 1, not {size}")
         self._size = size
-        self._sinks: tuple[AuditSink, ...] = ()
+        self._sinks: tuple[AuditSink, ...] = (_LOG,)
         self._records: deque[StaleResult] = deque()
         self._dropped = 0
         self._closed = False
@@ -62,6 +66,8 @@ class AuditChannel:
         """
         if not callable(sink):
             raise InvalidTypeError(f"a sink must be a function of one StaleResult, not {preview(sink)}")
+        if isinstance(sink, LoggingSink):
+            self._sinks = tuple(one for one in self._sinks if one is not _LOG)  # the host says how it is logged
         self._sinks += (sink,)
 
     def drain(self) -> list[StaleResult]:
@@ -70,24 +76,36 @@ class AuditChannel:
         self._records.clear()
         return records
 
-    def put(self, stale: StaleResult) -> None:
-        """Add a record. Never waits and never raises."""
+    def put(self, stale: StaleResult) -> bool:
+        """Add a record, and say whether there was room for it. Never waits and never raises."""
         for sink in self._sinks:
             try:
                 sink(stale)
             except (KeyboardInterrupt, SystemExit) as error:
                 asyncio.get_running_loop().call_soon(throw, error)
             except BaseException:  # noqa: BLE001  contained, and told of
-                tell(logging.ERROR, "the audit sink %s failed on %s", preview(sink), stale.execution_id, exc_info=True)
+                log_event(
+                    "audit_sink_failed",
+                    "the audit sink %s failed on %s",
+                    preview(sink),
+                    stale.execution_id,
+                    exc_info=True,
+                    **_identity(stale),
+                )
         if len(self._records) >= self._size:
             if self._dropped == 0:
-                tell(
-                    logging.WARNING, "the audit channel is full at %d records; later ones are only counted", self._size
+                log_event(
+                    "audit_record_dropped",
+                    "the audit channel is full at %d records; later ones are only counted",
+                    self._size,
+                    audit_size=self._size,
+                    **_identity(stale),
                 )
             self._dropped += 1
-            return
+            return False
         self._records.append(stale)
         self._wake_one()
+        return True
 
     def close(self) -> None:
         """End every iteration once it has read what is there. Records that come later can still be drained."""
@@ -119,3 +137,12 @@ class AuditChannel:
             if not reader.done():
                 reader.set_result(None)
                 return
+
+
+def _identity(stale: StaleResult) -> dict[str, Any]:
+    return {
+        "call_id": stale.call_id,
+        "tool_name": stale.name,
+        "generation": stale.generation,
+        "execution_id": stale.execution_id,
+    }

@@ -33,7 +33,7 @@ from ._events import EventStream
 from ._execution import NEVER, Execution, Phase
 from ._failures import discard
 from ._host import Host
-from ._leaving import leave, wait_closed, wait_parked, wait_quiet, wind_down
+from ._leaving import leave, wait_closed, wait_parked, wait_quiet, wait_recorded, wind_down
 from ._options import BatchOptions, BatchSettings, seconds
 from ._plan import plan_call, plan_start
 from ._starting import start
@@ -74,8 +74,12 @@ class ToolBatch(BatchView):
         approvals: Who is asked where a tool or a policy wants an approval; nobody where `None`, and such calls are denied (T7).
         budget: Shortens what is too long for the model (G1); with a store, `start_all` also runs `read_tool_output` (G4).
         resume: The closed snapshot of an earlier batch of the same calls, or its `to_dict()`. Outcomes in it stand, denials too; a
-            call that its close cut off before it had started may be run here. See `pause`.
+            call that its close cut off before it had started may be run here. See `pause`. Or what a journal has of a batch, perhaps
+            of a process that died: a call that had started has its saved result, or is closed as unknown (D4).
+        journal: Where the batch is written down: the announcement before any tool starts, each start, and each outcome before
+            `snapshot()` shows it (D4). It needs `run_id`. While it can't be written nothing starts, and the turn ends.
         on_event: Is told of everything that happens in the batch, as `events` (B19).
+        observers: Who is asked on entering for a `BatchWatcher`, such as `toolbatch.observe.OpenTelemetry()`.
         on_outcome: Is told of each call's outcome, once (O3).
         on_late: Is told when the code of a call ends after its outcome (O3).
 
@@ -116,7 +120,8 @@ class ToolBatch(BatchView):
 
         Raises:
             BatchStateError: The batch was entered before, or its session was left.
-            InvalidInputError: A call can't be used (C2). Nothing has begun, and a session's older batch goes on.
+            InvalidInputError: A call can't be used (C2), `resume` is of others, or what is recorded has no `run_id`. Nothing has
+                begun, and a session's older batch goes on.
             InvalidTypeError: Likewise.
         """
         if self._engine is not None:
@@ -131,6 +136,12 @@ class ToolBatch(BatchView):
         # A scope that is cancelled already says minus infinity; its cancellation is on its way and is not a deadline.
         candidates = (now + self._options.timeout, self._options.deadline, NEVER if enclosing == -NEVER else enclosing)
         engine.set_deadline(min(candidates), now)
+        try:
+            await wait_recorded(engine)
+        except BaseException:
+            self._abort(engine)
+            await wind_down(engine)
+            raise
         return self
 
     async def __aexit__(
@@ -153,6 +164,7 @@ class ToolBatch(BatchView):
             if error is None:
                 await wait_quiet(engine)
                 engine.close("error", "not_started", "Tool call was never started.", "not_started")
+                await wait_recorded(engine)
         except BaseException:
             self._abort(engine)
             await wind_down(engine)
@@ -172,9 +184,9 @@ class ToolBatch(BatchView):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls to start, in order: all that were announced, but for those that were answered on entering (P6)."""
+        """The calls to start, in order: all that were announced, but for those that were answered on entering (P6, D4)."""
         executions = self._entered().executions.values()
-        return tuple(execution.call for execution in executions if execution.call.problem is None)
+        return tuple(one.call for one in executions if one.call.problem is None and not one.is_resumed)
 
     def start(
         self,
@@ -253,6 +265,7 @@ class ToolBatch(BatchView):
 
         Raises:
             BatchStateError: The batch was not entered.
+            ToolError: The journal can't be written; fatal, code `checkpoint_failed`. `result` has what could not be saved.
         """
         return await wait_closed(self._here())
 
@@ -285,7 +298,8 @@ class ToolBatch(BatchView):
         """
         engine = self._here()
         await wait_parked(engine)
-        return engine.close("cancelled", "approval_pending", "The turn is paused until a person has decided.", None)
+        engine.close("cancelled", "approval_pending", "The turn is paused until a person has decided.", None)
+        return await wait_closed(engine)
 
     def events(self, *, size: int = 1000) -> EventStream:
         """Return a stream of what happens in this batch from now on, for a user interface: `async for event in batch.events()`.
@@ -367,7 +381,7 @@ class ToolBatch(BatchView):
         engine = self._here()
         if engine.result is not None:
             given = engine.executions.get(call_id) if isinstance(call_id, str) else None
-            if given is None or given.call.problem is None:
+            if given is None or (given.call.problem is None and not given.is_resumed):
                 raise BatchClosedError(f"{self!r} takes no more work; {preview(call_id)} was not run")
             return engine, None
         execution = self._find(engine, call_id)

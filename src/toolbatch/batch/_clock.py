@@ -1,13 +1,12 @@
 """One batch's loop, seen from any thread: whose turn it is, and what time."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from ._log import tell
+from toolbatch.observe import log_event
 
 __all__ = ["Clock"]
 
@@ -45,6 +44,6 @@ class Clock:
         try:
             self.loop.call_soon_threadsafe(fn, *args)
         except RuntimeError:
-            tell(logging.WARNING, "a tool's report came after its event loop was closed; it is lost")
+            log_event("report_lost", "a tool's report came after its event loop was closed; it is lost")
             return False
         return True

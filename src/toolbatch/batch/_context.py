@@ -3,8 +3,9 @@
 import hashlib
 import logging
 import threading
-from typing import Any
+from typing import Any, cast
 
+from toolbatch.backends._current import remote_call
 from toolbatch.core import (
     BatchStateError,
     CallProblem,
@@ -24,15 +25,20 @@ __all__ = ["CallContext", "current_call"]
 
 
 def current_call() -> "CallContext":
-    """Return the context of the call whose tool is running here, in the loop or in a thread.
+    """Return the context of the call whose tool is running here, in the loop, in a thread, or in a backend's worker.
+
+    In a worker that is another process it is a stand-in with the same members: what the tool says is sent to where the batch is.
 
     Raises:
         BatchStateError: No tool of a batch is running here.
     """
     execution = current_execution.get(None)
-    if execution is None:
+    if execution is not None:
+        return CallContext(execution)
+    call = remote_call.get(None)
+    if call is None:
         raise BatchStateError("current_call() was called outside of a tool that a batch runs")
-    return CallContext(execution)
+    return cast(CallContext, call)
 
 
 class CallContext:

@@ -11,6 +11,8 @@ from typing import Any
 
 from anyio import CancelScope
 
+from toolbatch.observe import log_event
+
 from ._execution import Execution, Phase
 from ._threads import Job, workers
 
@@ -164,6 +166,16 @@ class Crew:
             task.add_done_callback(_let_go.discard)
         self.running.clear()
         self.side_tasks.clear()
+        if left:
+            names = sorted({execution.call.name for execution in left})
+            log_event(
+                "teardown_given_up",
+                "tools were asked to stop, have not ended, and run on: %s",
+                ", ".join(names[:10]),
+                call_ids=[execution.call.id for execution in sorted(left, key=lambda one: one.number)],
+                tool_names=names,
+                count=len(left),
+            )
 
     def _take(self, execution: Execution) -> None:
         execution.phase = Phase.LAUNCHED

@@ -3,15 +3,15 @@
 A timer a call would cost the loop as much as the rest of a start; most calls of a batch share one bound.
 """
 
-import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from ._execution import Execution
-from ._log import tell
+from toolbatch.observe import log_event
 
-__all__ = ["Deadlines"]
+from ._execution import Execution
+
+__all__ = ["Deadlines", "tell_batch_timeout", "tell_call_timeout"]
 
 _LATE = 0.1
 """Seconds: a deadline that fires later than this is named in the outcome and the log (B14)."""
@@ -65,12 +65,16 @@ class Deadlines:
             when, _, execution = min(late)
             whose = "the batch" if execution is None else f"call {execution.call.id} of {execution.call.name}"
             others = f" and {len(late) - 1} more" if len(late) > 1 else ""
-            tell(
-                logging.WARNING,
+            log_event(
+                "loop_blocked",
                 "the event loop was blocked: the deadline of %s%s fired %.3f s late",
                 whose,
                 others,
                 now - when,
+                late_by=now - when,
+                late_calls=len(late),
+                call_id=None if execution is None else execution.call.id,
+                tool_name=None if execution is None else execution.call.name,
             )
 
     def clear(self) -> None:
@@ -99,3 +103,31 @@ def _is_open(execution: Execution | None) -> bool:
 
 def _ignore(_execution: Execution | None, _late_by: float | None) -> None:
     pass
+
+
+def tell_call_timeout(execution: Execution, late_by: float | None) -> None:
+    """Log that a call's own time is over."""
+    log_event(
+        "call_timed_out",
+        "%s has taken %g seconds, its time in call %s",
+        execution.call.name,
+        execution.timeout,
+        execution.call.id,
+        timeout=execution.timeout,
+        late_by=late_by,
+        **execution.identity,
+    )
+
+
+def tell_batch_timeout(generation: int, bound: float, late_by: float | None, open_calls: int) -> None:
+    """Log that a batch's time is over."""
+    log_event(
+        "batch_timed_out",
+        "the turn's %g seconds are over with %d calls open",
+        bound,
+        open_calls,
+        generation=generation,
+        timeout=bound,
+        late_by=late_by,
+        open_calls=open_calls,
+    )

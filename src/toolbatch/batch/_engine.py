@@ -6,7 +6,7 @@ are synchronous, so no cancellation can fall between deciding and knowing. Settl
 """
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -24,6 +24,7 @@ from toolbatch.ports import (
     ApprovalRequest,
     ApprovalRequested,
     BatchClosed,
+    BatchWatcher,
 )
 from toolbatch.tools import NOT_EXECUTED
 
@@ -31,13 +32,15 @@ from ._accounts import cut_off, publish_late, retire
 from ._attempt import Attempt
 from ._clock import Clock
 from ._crew import Crew
-from ._deadlines import Deadlines
+from ._deadlines import Deadlines, tell_batch_timeout, tell_call_timeout
+from ._durable import durable_of, require_run
 from ._entries import Entries
 from ._events import Listener, Listeners
 from ._execution import NEVER, Execution, Phase, current_execution
 from ._host import Host
 from ._launching import advance
 from ._leaving import tell_if_stuck
+from ._ledger import open_ledger
 from ._options import BatchOptions
 from ._placeholders import finish
 from ._places import Places
@@ -45,6 +48,7 @@ from ._plan import plan_problem
 from ._resume import Saved, read_saved, restore
 from ._starting import start
 from ._waiting import Waiting
+from ._watching import watch
 
 __all__ = ["Engine"]
 
@@ -84,6 +88,7 @@ class Engine:
     late_by: float | None = None
     parked = 0  # invariant: calls that wait for an approval
     stuck_told = False
+    watchers: tuple[BatchWatcher, ...] = ()
     _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
     def __init__(self, host: Host, options: BatchOptions, calls: Iterable[object]) -> None:
@@ -91,11 +96,12 @@ class Engine:
         self.loop = clock.loop
         self.host = host
         self.options = options
+        require_run(options)
         self.closure = host.closure
         if options.resume is None:
             self._saved: Saved = {}
         else:
-            calls, self._saved = self._rehearse(calls, options.resume)
+            calls, self._saved = self._rehearse(calls, options)
         begun = host.begin(self, calls)
         self._handle = begun.handle
         self.generation = begun.generation
@@ -110,12 +116,16 @@ class Engine:
         self.places = Places(options.max_concurrency, host.locked)
         self.entries = Entries()
         self.waiting = Waiting()
+        self.ledger = open_ledger(self, options, self._saved)
         own = weakref.ref(self)
         self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
 
     def open(self) -> None:
         """Answer the calls that can't be run (P6). Observers hear of it, so the batch's owner must have the engine by now."""
+        if self.ledger is not None:
+            self.ledger.begin(self)  # before anything that follows from the announcement
+        watch(self, (*self.host.observers, *self.options.observers))
         for call_id, end in self._saved.items():
             execution = self.executions[call_id]
             execution.is_resumed = True
@@ -128,13 +138,11 @@ class Engine:
         if not self.executions:
             self.conclude(self.closure.seal(self._handle))
 
-    def _rehearse(
-        self, calls: Iterable[object], previous: Snapshot | Mapping[str, Any]
-    ) -> tuple[Iterable[object], Saved]:
+    def _rehearse(self, calls: Iterable[object], options: BatchOptions) -> tuple[Iterable[object], Saved]:
         """Try all that a resumed batch will be told first, on a closure of its own: what can't be used changes nothing."""
         rehearsal = ToolCallClosure(self.closure.limits, self.host.encode)
         begun = rehearsal.begin(calls)
-        saved = read_saved(previous, begun.announced)
+        saved = read_saved(options.resume, begun.announced, durable_of(options))
         for call_id, end in saved.items():
             restore(rehearsal, begun.handle, call_id, end)
         return begun.announced, saved
@@ -158,6 +166,8 @@ class Engine:
             execution.settlement = settlement
             execution.closed_at = execution.ended_at or self.loop.time()
             self._unsettled -= 1
+            if self.ledger is not None:
+                self.ledger.settled(self, execution)
             phase = execution.phase
             if phase:  # ANNOUNCED is 0
                 self.started -= 1
@@ -187,6 +197,8 @@ class Engine:
             return
         self.result = snapshot
         self._closed_at = closed_at or self.loop.time()
+        if self.ledger is not None:
+            self.ledger.closed(self, snapshot, self._closed_at)
         self._deadlines.stop()
         self._unaccounted = self._unsettled > 0
         self.waiting.wake_all()
@@ -245,7 +257,7 @@ class Engine:
         execution.phase = Phase.ENTERED
         if not execution.is_guided:  # the guide's own steps are not the tool's (B5)
             execution.work = None
-            if execution.started_at is None:
+            if execution.started_at is None and not execution.begins_elsewhere:
                 execution.started_at = self.loop.time()
         current_execution.set(execution)
         if self.listeners and execution.job is None:  # else a thread has told of it
@@ -267,7 +279,7 @@ class Engine:
         execution.ended_at = now = self.loop.time()
         if now >= execution.deadline and self.result is None:
             self._deadlines.fire()
-        crew = self.crew_of(execution)
+        crew = execution.crew or self.crew
         if execution.work is None:
             crew.ended(execution)
         else:
@@ -341,14 +353,17 @@ class Engine:
     def expire(self, execution: Execution | None, late_by: float | None) -> None:
         """A deadline has passed, of one call or of the batch; `late_by` where a blocked loop delayed it (B14)."""
         if execution is None:
-            self.bound_fired, self.late_by = self.bound, late_by
+            self.bound_fired, self.late_by, open_calls = self.bound, late_by, self._unsettled
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
+            tell_batch_timeout(self.generation, self.bound, late_by, open_calls)
         elif isinstance(execution, Attempt):
             if execution.settlement is None:
                 execution.expired(self, late_by)
+                tell_call_timeout(execution, late_by)
         elif execution.settlement is None and self.result is None:
             execution.fired, execution.deadline_late_by = execution.timeout, late_by
             self.close_call(execution, "timeout", f"Tool call timed out after {execution.timeout:g} seconds.")
+            tell_call_timeout(execution, late_by)
 
     def ascertain(self, executions: Collection[Execution] | None = None) -> list[Execution]:
         """Tell the core, before it closes these calls or all, which of them have begun (B5).

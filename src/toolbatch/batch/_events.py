@@ -3,12 +3,11 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 from toolbatch.ports import BatchClosed, BatchEvent, CallProgress, CallStarted
 
-from ._execution import Execution
+from ._execution import NEVER, Execution
 
 __all__ = ["EventStream", "Listener", "Listeners"]
 
@@ -31,17 +30,15 @@ class Listeners(list[Listener]):
         # A thread's word may come after the outcome, and a placeholder's tool be run again.
         is_open = execution.settlement is None and execution.engine.result is None
         if execution.started_at is not None and is_open:
-            self.tell(CallStarted(**_identity(execution)))
+            self.tell(CallStarted(**execution.identity, seconds_left=_seconds_left(execution)))
 
     def progress(self, execution: Execution, content: str) -> None:
         """Tell them what a running tool has so far."""
-        self.tell(CallProgress(**_identity(execution), content=content))
+        self.tell(CallProgress(**execution.identity, content=content))
 
 
-def _identity(execution: Execution) -> dict[str, Any]:
-    call = execution.call
-    generation = execution.engine.generation
-    return {"call_id": call.id, "tool_name": call.name, "generation": generation, "execution_id": execution.id}
+def _seconds_left(execution: Execution) -> float | None:
+    return None if execution.deadline == NEVER else max(0.0, execution.deadline - execution.engine.clock.now())
 
 
 class EventStream:

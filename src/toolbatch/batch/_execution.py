@@ -15,20 +15,26 @@ from toolbatch.tools import NOT_EXECUTED
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
+    from collections.abc import Callable
     from threading import Event
     from weakref import ref
 
+    from toolbatch.ports import Operation
     from toolbatch.tools import AnyTool
 
     from ._attempt import Attempt
     from ._crew import Crew
     from ._drive import Work
     from ._engine import Engine
+    from ._saved import Saved
     from ._threads import Job
 
-__all__ = ["NEVER", "Execution", "Phase", "current_execution"]
+__all__ = ["NEVER", "OUTCOME_UNKNOWN", "Execution", "Phase", "current_execution"]
 
 NEVER = float("inf")
+
+OUTCOME_UNKNOWN = "outcome_unknown"
+"""The code of a call that was begun before, perhaps by a process that died, and of which no result is known (D2)."""
 
 _numbers = itertools.count(1)
 _prefix = secrets.token_hex(6)
@@ -80,6 +86,7 @@ class Execution:
     acknowledged = False
     exception: BaseException | None = None
     failure: CallProblem | None = None  # what the tool reported of itself besides its value (O4)
+    begins_elsewhere = False  # its tool has a backend, which says when its code is entered
     has_place = False  # it is one of those that `max_concurrency` counts
     is_guided = False  # a task of ours takes it through its stages (T3)
     is_told_late = False  # `on_late` has heard of it
@@ -87,6 +94,12 @@ class Execution:
     attempts: "tuple[Attempt, ...]" = ()  # of a guided call: those that go on, and the last; none once nothing goes on
     is_answered = False  # it can't be run or may not, and a batch has answered it by itself
     is_resumed = False  # its outcome is an earlier batch's
+    is_replayed = False  # its outcome is an earlier execution's, which a store has told (D1)
+    operation: "Operation | None" = None  # what it is in a store (D1)
+    operation_id: str | None = None  # the same, once it was claimed
+    saved: "Saved | None" = None  # what stands for a value that a store has or had (D1)
+    doubt = ""  # what the model has to read beside a failure (D2)
+    on_late: "Callable[[bool, Any], None] | None" = None  # who else hears how an attempt ends that nobody waits for
     is_pending = False  # it was answered with a placeholder, and goes on (O6)
     final: ExecutionStatus | None = None  # how that ended
     repeats = 0  # how often the session has seen this bad call before
@@ -102,6 +115,16 @@ class Execution:
     def id(self) -> str:
         """The execution's id: unique over processes, and cheap."""
         return f"{_prefix}-{self.number}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Names the execution in events and in the log."""
+        return {
+            "call_id": self.call.id,
+            "tool_name": self.call.name,
+            "generation": self.engine.generation,
+            "execution_id": self.id,
+        }
 
     @property
     def engine(self) -> "Engine":
@@ -143,9 +166,17 @@ class Execution:
     def forget(self) -> None:
         """Something else stands in the place of what was said so far: nothing of that may be seen (T6)."""
         self.exception = self.failure = self.meta = self.added = None
+        self.doubt = ""
 
     def note_end(self) -> None:
         """Its code has ended."""
+
+    def begin(self) -> None:
+        """A backend is about to enter the tool's code: until then the call has waited for it (B5, B13)."""
+        if self.begins_elsewhere:
+            from ._launching import begin_elsewhere
+
+            begin_elsewhere(self.engine, self)
 
     def fold(self) -> None:
         """Nothing of a guided call runs any more: keep what is known of its tool's code, and let go of the attempts, which lead back here."""
@@ -170,7 +201,8 @@ class Execution:
         ended = code.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
         started = self.started
-        if self.is_resumed and self.settlement is not None:
+        is_resumed = self.is_resumed or self.is_replayed
+        if is_resumed and self.settlement is not None:
             effects = self.settlement.side_effect_state
             started = effects != "not_started"
             completion = "settled" if effects is None else effects
@@ -193,7 +225,7 @@ class Execution:
             timeout=self.fired,
             deadline_late_by=self.deadline_late_by,
             repeats=self.repeats,
-            resumed=self.is_resumed,
+            resumed=is_resumed,
             exception=self.exception,
         )
 
@@ -210,7 +242,7 @@ class Execution:
             return "failed" if settlement.status == "error" else "cancelled"
         if settlement.code == "not_started":
             return "not_started"
-        if self.is_answered:
+        if self.is_answered or settlement.code == OUTCOME_UNKNOWN:
             return "denied" if settlement.message.startswith(NOT_EXECUTED) else "failed"
         return "timed_out" if settlement.code == "timeout" else "cancelled"
 

@@ -5,13 +5,13 @@ own, which awaits the host's policies; each run of its tool is an `Attempt` besi
 (T6). The outcome is still decided in one place, `Engine.feed`.
 """
 
-import logging
 from asyncio import CancelledError, Future
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbatch.core import Part, ToolError
+from toolbatch.observe import log_event
 from toolbatch.output import OutputBudget
 from toolbatch.ports import Abort, ApprovalBroker, ApprovalDecision, ApprovalRequest
 from toolbatch.tools import (
@@ -31,11 +31,11 @@ from toolbatch.tools import (
 
 from ._accounts import publish_late
 from ._attempt import Attempt
+from ._claimed import DurableOperationError
 from ._drive import was_thrown_in
 from ._execution import NEVER, Execution, Phase
 from ._failures import discard, read_failure
 from ._launching import give_place, run, take_place
-from ._log import tell
 from ._placeholders import give_up
 from ._reports import raised, returned
 
@@ -114,7 +114,8 @@ async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Ca
             raise
         if isinstance(error, Exception | KeyboardInterrupt | SystemExit):
             raise  # it ends the turn
-        tell(logging.ERROR, "%s was denied: deciding on it failed", execution.call.id, exc_info=error)
+        message = "%s was denied: deciding on it failed"
+        log_event("decision_failed", message, execution.call.id, exc_info=error, **execution.identity)
         return partial(_answer, engine, execution, "denied", f"{NOT_EXECUTED}: deciding on it failed.")
     if isinstance(admitted, Abort):
         return partial(_abort, engine, execution, admitted)
@@ -149,6 +150,12 @@ def _require_open(execution: Execution) -> None:
         raise CancelledError(f"call {execution.call.id} is over; nothing was run")
 
 
+def _require_turn(execution: Execution) -> None:
+    if not execution.may_run:
+        raise CancelledError(f"the turn of call {execution.call.id} is over; nothing was run")
+    _require_open(execution)
+
+
 async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Work") -> ToolResult:
     """Run the tool inside of what stands around it, when it is its turn, and make its end ready for the policies."""
     await take_place(engine, execution, work)
@@ -163,6 +170,9 @@ async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Wo
             for attempt in execution.attempts:
                 attempt.leave(engine, "cancelled", "Tool call was cancelled.")  # which `around` has walked away from
         give_place(engine, execution, work)
+    saved = execution.saved
+    if saved is not None and saved.content is not None and value is saved.value:
+        return ToolSuccess(value, saved.content, saved.meta)
     try:
         rendered = render_result(call.tool, value, encode=engine.host.encode)
     except ToolError as error:
@@ -172,9 +182,10 @@ async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Wo
 
 
 async def _run_once(engine: "Engine", execution: Execution, work: "Work") -> Any:
-    if not execution.may_run:
-        raise CancelledError(f"the turn of call {execution.call.id} is over; nothing was run")
-    _require_open(execution)
+    _require_turn(execution)
+    if engine.ledger is not None:
+        await engine.ledger.started(engine, execution)
+        _require_turn(execution)  # much can have happened meanwhile
     report: Future[tuple[bool, Any]] = engine.loop.create_future()
     attempt = Attempt(execution, report)
     _add(execution, attempt)
@@ -244,10 +255,23 @@ def _fail(engine: "Engine", execution: Execution, final: ToolFailure, result: To
     if final is result and isinstance(final.error, ToolTimeoutError):
         engine.end(execution)
         engine.close_call(execution, "timeout", final.message)
+    elif final is result and isinstance(final.error, DurableOperationError) and not execution.is_pending:
+        _answer_durable(engine, execution, final.error)
     elif final is result:
         raised(engine, execution, final.error)
     else:
         raised(engine, execution, ToolError(final.message, final.code, is_fatal=was_fatal))
+
+
+def _answer_durable(engine: "Engine", execution: Execution, error: DurableOperationError) -> None:
+    """Settle a call that has no result of its own, with what is known of its effects (D2)."""
+    engine.end(execution)
+    execution.is_answered = not execution.is_over
+    execution.exception = error
+    effects = "unknown" if execution.started else error.side_effect_state
+    engine.feed(execution, engine.closure.close_call, "error", error.code, error.message, effects)
+    if error.is_fatal:
+        engine.end_turn(error)
 
 
 class _Parking:

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 import secrets
 import time
 from collections import defaultdict, deque
@@ -24,14 +23,14 @@ from toolbatch.core import (
     preview,
     text_of,
 )
-from toolbatch.observe import ToolCounters
-from toolbatch.ports import AuditSink, ExecutionStatus, LateNote, StaleResult
+from toolbatch.observe import ToolCounters, log_event
+from toolbatch.ports import AuditSink, BatchObserver, ExecutionStatus, LateNote, StaleResult
 
 from ._audit import AuditChannel
 from ._execution import Execution, Phase
 from ._failures import throw
 from ._launching import advance
-from ._log import tell
+from ._watching import tell_late
 
 if TYPE_CHECKING:
     from ._attempt import Attempt
@@ -69,6 +68,7 @@ class Host:
         "keep_content",
         "locked",
         "notes",
+        "observers",
         "run_id",
     )
 
@@ -90,6 +90,7 @@ class Host:
         self.current: Engine | None = None
         self._engines: list[Engine] = []  # those whose executions are not in the counters yet
         self.run_id: str | None = None  # of the latest batch
+        self.observers: tuple[BatchObserver, ...] = ()  # of all batches of a session, from now on
         self.locked: set[str] = set()  # the resources that calls have to themselves (T8)
         self.crew: Crew | None = None  # a session's: it takes over what its batches leave running
         self.has_placeholders = False  # a call was answered by one: its result will come as a late note (O6)
@@ -140,23 +141,22 @@ class Host:
         self._counters[call.name].late += 1
         if content is not None:
             self._note(execution, content)
-        self.audit.put(
-            StaleResult(
-                call_id=call.id,
-                name=call.name,
-                generation=generation,
-                execution_id=execution.id,
-                reason=reason,
-                answered_as=getattr(execution.settlement, "code", None) or "success",
-                observed_status=observed,
-                exception_type=None if execution.exception is None else type(execution.exception).__name__,
-                started_at=execution.started_wall,
-                closed_at=settled_wall - late_by,
-                settled_at=settled_wall,
-                late_by=late_by,
-                content=content,
-            )
+        stale = StaleResult(
+            call_id=call.id,
+            name=call.name,
+            generation=generation,
+            execution_id=execution.id,
+            reason=reason,
+            answered_as=getattr(execution.settlement, "code", None) or "success",
+            observed_status=observed,
+            exception_type=None if execution.exception is None else type(execution.exception).__name__,
+            started_at=execution.started_wall,
+            closed_at=settled_wall - late_by,
+            settled_at=settled_wall,
+            late_by=late_by,
+            content=content,
         )
+        tell_late(execution.engine, stale, kept=self.audit.put(stale))
 
     def note(self, execution: Execution, value: object) -> None:
         """Keep the result of a call that was answered with a placeholder, for the model (O6)."""
@@ -190,7 +190,7 @@ class Host:
         except (KeyboardInterrupt, SystemExit) as error:
             crew.loop.call_soon(throw, error)  # it passes through the loop, and leaves our accounts right
         except BaseException:  # noqa: BLE001  contained, and told of
-            tell(logging.ERROR, "an observer failed on %s", preview(event, 200), exc_info=True)
+            log_event("observer_failed", "an observer failed on %s", preview(event, 200), exc_info=True)
 
     def late_notes(self) -> list[LateNote]:
         """Return the late successes since the last time."""
@@ -219,10 +219,11 @@ class Host:
                 advance(engine)
 
         def give_up() -> None:
-            tell(
-                logging.WARNING,
+            log_event(
+                "resources_freed",
                 "resources %s are free, though a tool that was stopped may still use them",
                 sorted(names),
+                resources=sorted(names),
             )
             free()
 
@@ -240,7 +241,16 @@ class Host:
         if len(self._bad_calls) > _MAX_BAD_CALLS:
             del self._bad_calls[next(iter(self._bad_calls))]
         if seen and seen & (seen + 1) == 0:  # the 2nd, 4th, 8th ... time
-            tell(logging.WARNING, "the model has made the same bad call of %s %d times: %s", call.name, seen + 1, code)
+            log_event(
+                "repeated_bad_call",
+                "the model has made the same bad call of %s %d times: %s",
+                call.name,
+                seen + 1,
+                code,
+                tool_name=call.name,
+                code=code,
+                times=seen + 1,
+            )
         return seen
 
     def release(self, engine: "Engine") -> None:
@@ -282,7 +292,7 @@ def _shown(arguments: object) -> str:
 def _count(engine: "Engine", counters: defaultdict[str, ToolCounters]) -> None:
     engine.settle_accounts()
     for execution in engine.executions.values():
-        if execution.settlement is not None and not execution.is_resumed:
+        if execution.settlement is not None and not (execution.is_resumed or execution.is_replayed):
             counters[execution.call.name].count(execution.status(), started=execution.started)
 
 
@@ -294,4 +304,4 @@ async def _contained(told: Awaitable[None], event: object) -> None:
     except (KeyboardInterrupt, SystemExit) as error:
         asyncio.get_running_loop().call_soon(throw, error)
     except BaseException:  # noqa: BLE001  contained, and told of
-        tell(logging.ERROR, "an observer failed on %s", preview(event, 200), exc_info=True)
+        log_event("observer_failed", "an observer failed on %s", preview(event, 200), exc_info=True)

@@ -9,7 +9,7 @@ from ._reports import raised
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["advance", "give_place", "launch", "run", "take_place"]
+__all__ = ["advance", "begin_elsewhere", "give_place", "launch", "run", "take_place"]
 
 
 def launch(engine: "Engine", execution: Execution, work: Work) -> None:
@@ -40,10 +40,20 @@ def run(engine: "Engine", execution: Execution, work: Work) -> None:
             engine.entries.forget(execution)
             engine.loop.call_soon(raised, engine, execution, error)
         return
-    engine.arm(execution)
+    if not execution.begins_elsewhere:
+        engine.arm(execution)
     if work.kind is Kind.AWAITABLE:
         execution.work = work  # so that what is never awaited can be closed
-    engine.crew_of(execution).launch(execution, drive(engine, execution, work), work.context)
+    (execution.crew or engine.crew).launch(execution, drive(engine, execution, work), work.context)
+
+
+def begin_elsewhere(engine: "Engine", execution: Execution) -> None:
+    """A backend is about to enter a call's code. Until then it has waited for a place there, and its bound has not counted (B13)."""
+    if execution.started_at is None:
+        execution.started_at = engine.loop.time()
+        engine.arm(execution)
+        if engine.listeners:
+            engine.listeners.started(execution)
 
 
 async def take_place(engine: "Engine", execution: Execution, work: Work) -> None:

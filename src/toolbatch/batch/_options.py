@@ -1,12 +1,12 @@
 """What a batch can be told, checked where it is given."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, cast
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, preview
 from toolbatch.output import OutputBudget
-from toolbatch.ports import ApprovalBroker, EventObserver, OutcomeObserver
+from toolbatch.ports import ApprovalBroker, BatchObserver, EventObserver, Journal, JournaledBatch, OutcomeObserver
 from toolbatch.tools import Hooks, Interceptor
 
 from ._execution import NEVER
@@ -63,7 +63,9 @@ class BatchSettings(TypedDict, total=False):
     on_outcome: OutcomeObserver | None
     on_late: OutcomeObserver | None
     on_event: EventObserver | None
-    resume: Snapshot | Mapping[str, Any] | None
+    observers: Iterable[BatchObserver]
+    resume: Snapshot | JournaledBatch | Mapping[str, Any] | None
+    journal: Journal | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +88,13 @@ class BatchOptions:
     on_outcome: OutcomeObserver | None
     on_late: OutcomeObserver | None
     on_event: EventObserver | None
-    resume: Snapshot | Mapping[str, Any] | None
+    observers: tuple[BatchObserver, ...]
+    resume: Snapshot | JournaledBatch | Mapping[str, Any] | None
+    journal: Journal | None
+    is_guided: bool = field(init=False)  # every call goes through stages, whatever its tool says
+
+    def __post_init__(self) -> None:
+        self.is_guided = bool(self.hooks) or self.budget is not None or self.journal is not None
 
     @classmethod
     def read(cls, settings: BatchSettings) -> "BatchOptions":
@@ -120,13 +128,10 @@ class BatchOptions:
             on_outcome=_observer(settings.get("on_outcome"), "on_outcome"),
             on_late=_observer(settings.get("on_late"), "on_late"),
             on_event=_observer(settings.get("on_event"), "on_event"),
+            observers=_observers(settings.get("observers", ())),
             resume=settings.get("resume"),
+            journal=_journal(settings.get("journal")),
         )
-
-    @property
-    def is_guided(self) -> bool:
-        """Whether every call goes through stages, whatever its tool says."""
-        return bool(self.hooks) or self.budget is not None
 
 
 def _tools(tools: Tools | None) -> Tools | None:
@@ -200,10 +205,22 @@ def _broker(value: Any) -> ApprovalBroker | None:
     raise InvalidTypeError(f"approvals must be a broker with an async decide(request), not {preview(value)}")
 
 
+def _journal(value: Any) -> Journal | None:
+    if value is None or callable(getattr(value, "append", None)):
+        return cast("Journal | None", value)
+    raise InvalidTypeError(f"journal must be a Journal with an async append(records), not {preview(value)}")
+
+
 def _budget(value: object) -> OutputBudget | None:
     if value is None or isinstance(value, OutputBudget):
         return value
     raise InvalidTypeError(f"budget must be an OutputBudget or None, not {preview(value)}")
+
+
+def _observers(value: object) -> tuple[BatchObserver, ...]:
+    if not isinstance(value, Iterable):
+        raise InvalidTypeError(f"observers must be a list of functions of one BatchOpened, not {preview(value)}")
+    return tuple(_observer(one, "an observer of batches") for one in value)
 
 
 def _observer(observer: Any, what: str) -> Any:

@@ -9,9 +9,11 @@ from toolbatch.core import CallProblem, InvalidTypeError, ToolCall, ToolError, p
 from toolbatch.output import READER_NAME
 from toolbatch.tools import Prepared, Refused, Tool, prepare, unchecked
 
-from ._drive import Work, kind_of
+from ._drive import Kind, Work, kind_of
+from ._durable import is_recorded
 from ._guide import Guided
 from ._options import BatchOptions
+from ._placed import placed
 from ._reading import reading_tool
 
 __all__ = ["plan_call", "plan_problem", "plan_start"]
@@ -23,7 +25,7 @@ def plan_call(call: ToolCall, options: BatchOptions) -> Work | Guided | CallProb
     Raises:
         InvalidTypeError: What stands under that name is no function and no tool, or a tool that can't be run by anyone.
     """
-    tools = options.tools or {}
+    tools = {} if options.tools is None else options.tools
     found = tools.get(call.name)
     if found is None and call.name == READER_NAME and options.budget is not None and options.budget.store is not None:
         tools = {READER_NAME: reading_tool()}
@@ -34,9 +36,10 @@ def plan_call(call: ToolCall, options: BatchOptions) -> Work | Guided | CallProb
     prepared = prepare(call, tools)  # type: ignore[arg-type]  # what it finds there is a tool, or nothing
     if isinstance(prepared, Refused):
         return Guided(prepared, None) if options.is_guided else prepared.problem
-    kind = kind_of(prepared.fn, has_arguments=True)
     tool = prepared.tool
-    work = Work(kind, prepared.fn, prepared.args, prepared.kwargs, None, tool, not prepared.is_parallel)
+    run = placed(tool, call.arguments)
+    kind = kind_of(run, has_arguments=True)
+    work = Work(kind, run, prepared.args, prepared.kwargs, None, tool, not prepared.is_parallel)
     needs_stages = prepared.needs_approval or prepared.resources or tool.max_output_tokens is not None
     return _guided(prepared, work) if needs_stages or options.is_guided else work
 
@@ -53,11 +56,14 @@ def plan_start(
     """
     if type(fn) is FunctionType or not isinstance(fn, Tool):
         work = Work(kind_of(fn, bool(args or kwargs)), fn, args, kwargs)
-        if options.hooks.before and isfuture(fn):
-            raise InvalidTypeError(f"{preview(fn)} runs already, and no policy can stand before it; start its function")
-        return _unchecked(call, work) if options.is_guided else work
+        if not options.is_guided:
+            return work
+        if work.kind is Kind.AWAITABLE and isfuture(fn) and (options.hooks.before or is_recorded(options)):
+            raise InvalidTypeError(f"{preview(fn)} runs already, and nothing can stand before it; start its function")
+        return _unchecked(call, work)
     fn.require_bound()
     values = kwargs
+    arguments = None if args else kwargs
     if not args:
         try:
             values = fn.validate(kwargs)
@@ -65,7 +71,8 @@ def plan_start(
         except ToolError as error:
             problem = CallProblem(error.code or "invalid_arguments", error.message)
             return Guided(Refused(call, fn, problem), None) if options.is_guided else problem
-    work = Work(kind_of(fn.fn, has_arguments=True), fn.fn, args, kwargs, None, fn)
+    run = placed(fn, arguments)
+    work = Work(kind_of(run, has_arguments=True), run, args, kwargs, None, fn)
     if not options.is_guided and fn.max_output_tokens is None:
         return work
     return Guided(Prepared(call, fn, values, args, kwargs, is_parallel=True, needs_approval=False), work)

@@ -1,16 +1,16 @@
 """What a tool's end means for its call and its batch."""
 
-import logging
 from typing import TYPE_CHECKING
 
 from toolbatch.core import Accepted, Rejected, ToolError
+from toolbatch.observe import log_event
+from toolbatch.ports import BackendUnknownError
 from toolbatch.tools import AnyTool, render_result
 
 from ._accounts import publish_late
 from ._attempt import Attempt
 from ._execution import Execution
 from ._failures import Failure, discard, read_failure, throw
-from ._log import tell
 from ._placeholders import give_up
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
         execution.raised(engine, error)
         return
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
+    if execution.doubt:
+        ending = "" if failure.message.endswith((".", "!", "?")) else "."
+        failure = failure._replace(message=f"{failure.message}{ending} {execution.doubt}")
     if failure.is_cancellation and execution.stop_requested:
         # What it raised says nothing new, and its traceback would keep all of the batch alive in a circle.
         execution.acknowledged = True
@@ -67,8 +70,14 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     if failure.is_cancellation:
         engine.feed(execution, engine.closure.cancel, failure.message)
     else:
-        _fail(engine, execution, failure)
-        tell(logging.INFO, "tool %s failed in call %s", execution.call.name, execution.call.id, exc_info=error)
+        if (
+            isinstance(error, BackendUnknownError) and not execution.is_over
+        ):  # the model must read that it may have happened
+            engine.feed(execution, engine.closure.close_call, "error", failure.code, failure.message, "unknown")
+        else:
+            _fail(engine, execution, failure)
+        message = "tool %s failed in call %s"
+        log_event("tool_failed", message, execution.call.name, execution.call.id, exc_info=error, **execution.identity)
     if failure.passes_through is not None:
         engine.close("error", "batch_failed", f"The turn ended: {type(failure.passes_through).__name__}.", None)
         # Raised from a task it would also be reported as that task's; raised here it only passes through the loop.

@@ -1,7 +1,7 @@
 """Going on with a batch that was closed: what had an outcome keeps it, what never started may run (T7, D4)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolbatch.core import (
     Accepted,
@@ -18,27 +18,41 @@ from toolbatch.core import (
     Succeeded,
     ToolCall,
     ToolCallClosure,
-    from_plain,
     preview,
 )
+from toolbatch.operations import settlement_of
+from toolbatch.ports import JournaledBatch, was_cut_off
+
+from ._claimed import unknown_text
+from ._durable import DurableOperations
+from ._execution import OUTCOME_UNKNOWN
 
 __all__ = ["Saved", "read_saved", "restore"]
+
+_Row: TypeAlias = tuple[str, str, Settlement | None]
+_Reason: TypeAlias = tuple[str | None, str | None]
 
 Saved = Mapping[str, Settlement]
 """The outcomes that stand, by call id."""
 
 
-def read_saved(previous: Snapshot | Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Saved:
+def read_saved(
+    previous: Snapshot | JournaledBatch | Mapping[str, Any] | None,
+    calls: tuple[ToolCall, ...],
+    durable: DurableOperations | None = None,
+) -> Saved:
     """Return what a closed batch has left: every outcome but those of calls that were cut off by its close and surely never ran.
 
-    What was answered while it was open stands, though nothing was run: a person's refusal, or a tool that there is not.
+    What was answered while it was open stands, though nothing was run: a person's refusal, or a tool that there is not. A call that a
+    crash has cut off after its start is closed as unknown, unless its claim or its policy says more.
 
     Args:
-        previous: The closed snapshot, or what its `to_dict()` returned, perhaps in another process.
+        previous: The closed snapshot, or what its `to_dict()` returned, perhaps in another process; or what the journal has.
         calls: The calls of the batch that goes on.
+        durable: What decides on calls that were claimed.
 
     Raises:
-        InvalidInputError: It is open, is none, or is of other calls.
+        InvalidInputError: It is an open snapshot, is none, or is of other calls.
         InvalidTypeError: Likewise.
     """
     if isinstance(previous, Snapshot):
@@ -46,45 +60,46 @@ def read_saved(previous: Snapshot | Mapping[str, Any], calls: tuple[ToolCall, ..
         if why is None:
             raise InvalidInputError(f"{previous!r} is open; leave its batch first, or pause it")
         rows = [(call.id, call.name, call.settlement) for call in previous.calls]
-        reason: tuple[object, object] = (why.status, why.code)
+        reason: _Reason = (why.status, why.code)
+    elif isinstance(previous, JournaledBatch):
+        rows, reason = _journaled(previous, durable)
     elif isinstance(previous, Mapping):
         rows, reason = _rows(previous)
     else:
-        raise InvalidTypeError(f"resume must be a closed Snapshot or its to_dict(), not {preview(previous)}")
+        raise InvalidTypeError(
+            f"resume must be a closed Snapshot, its to_dict() or a JournaledBatch, not {preview(previous)}"
+        )
     announced = [(call.id, call.name) for call in calls]
     if [(call_id, name) for call_id, name, _ in rows] != announced:
         raise InvalidInputError(
             f"resume is of other calls: {preview([row[:2] for row in rows], 300)}, and not of {preview(announced, 300)}"
         )
-    return {call_id: end for call_id, _, end in rows if end is not None and not _was_cut_off(end, reason)}
+    return {call_id: end for call_id, _, end in rows if end is not None and not was_cut_off(end, *reason)}
 
 
-def _was_cut_off(end: Settlement, reason: tuple[object, object]) -> bool:
-    return isinstance(end, Closed) and end.side_effect_state == "not_started" and (end.status, end.code) == reason
+def _journaled(previous: JournaledBatch, durable: DurableOperations | None) -> tuple[list[_Row], _Reason]:
+    rows: list[_Row] = []
+    for call in previous.calls:
+        settled, started = previous.settled.get(call.id), previous.started.get(call.id)
+        end = None if settled is None else settled.settlement
+        if end is None and started is not None:
+            may_go_on = durable is not None and durable.may_go_on(call, previous.run_id, started.operation_id)
+            end = None if may_go_on else Closed("error", OUTCOME_UNKNOWN, unknown_text(), "unknown")
+        rows.append((call.id, call.name, end))
+    why = None if previous.closed is None else previous.closed.reason
+    return rows, (None, None) if why is None else (why.status, why.code)
 
 
-def _rows(data: Mapping[str, Any]) -> tuple[list[tuple[str, str, Settlement | None]], tuple[object, object]]:
+def _rows(data: Mapping[str, Any]) -> tuple[list[_Row], _Reason]:
     try:
         if data["closed"] is not True:
             raise InvalidInputError("resume is an open snapshot's to_dict(); leave its batch first, or pause it")
         reason = data["close_reason"]["status"], data["close_reason"].get("code")
-        return [(call["id"], call["name"], _settlement(call["settlement"])) for call in data["calls"]], reason
+        return [(call["id"], call["name"], settlement_of(call["settlement"])) for call in data["calls"]], reason
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
             f"resume is no closed snapshot's to_dict(): {preview(data)} ({type(error).__name__}: {error})"
         ) from error
-
-
-def _settlement(data: Mapping[str, Any]) -> Settlement:
-    if data["provenance"] == "synthetic":
-        effects = data["side_effect_state"]
-        return Closed(data["status"], data["code"], data["message"], effects, data.get("partial"))
-    if data["status"] == "success":
-        if "parts" not in data:
-            return Succeeded(data["content"])
-        return RichSucceeded(tuple(map(from_plain, data["parts"])), data["content"])
-    kind = Failed if data["status"] == "error" else Cancelled
-    return kind(data["code"], data["message"])
 
 
 def restore(closure: ToolCallClosure, handle: BatchHandle, call_id: str, end: Settlement) -> Accepted | Rejected:

@@ -1,13 +1,14 @@
 """ToolSession: what a whole agent run shares - generations, late results, tools, defaults."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Unpack, final
 
-from toolbatch.core import BatchStateError, Encoder, Limits, encode
+from toolbatch.core import BatchStateError, Encoder, InvalidTypeError, Limits, encode, preview
 from toolbatch.observe import ToolCounters
-from toolbatch.ports import AuditSink, LateNote
+from toolbatch.ports import AuditSink, BatchObserver, LateNote
 
 from ._audit import AuditChannel
 from ._batch import ToolBatch
@@ -15,6 +16,7 @@ from ._crew import Crew
 from ._host import Host
 from ._leaving import leave
 from ._options import BatchOptions, BatchSettings
+from ._watching import watch
 
 __all__ = ["ToolSession"]
 
@@ -108,6 +110,26 @@ class ToolSession:
         if self._entered().closed:
             raise BatchStateError("this ToolSession was left; make a new one for each agent run")
         return ToolBatch.in_session(self._host, calls, BatchOptions.read({**self._defaults, **options}))
+
+    def observe(self, observer: BatchObserver, /) -> Callable[[], None]:
+        """Have every batch watched from now on, the open one too; returns what ends that for later batches.
+
+        It comes on top of the `observers` that a batch is given, and can be called before the session is entered.
+
+        Raises:
+            InvalidTypeError: `observer` can't be called.
+        """
+        if not callable(observer):
+            raise InvalidTypeError(f"an observer must be a function of one BatchOpened, not {preview(observer)}")
+        host, entry = self._host, partial(observer)  # its own, since one observer may be given twice
+        host.observers = (*host.observers, entry)
+        if host.current is not None and host.current.result is None:
+            watch(host.current, [entry])
+
+        def stop() -> None:
+            host.observers = tuple(one for one in host.observers if one is not entry)
+
+        return stop
 
     @property
     def audit(self) -> AuditChannel:

@@ -7,14 +7,19 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
-__all__ = ["Job", "WorkerThreads", "workers"]
+__all__ = ["MAX_LET_GO", "MAX_THREADS", "Job", "WorkerThreads", "workers"]
 
 _inside = threading.local()
 """Has `a_job` in threads of the pool."""
 
-MAX_THREADS = 64
-MAX_LET_GO = 192
+MAX_THREADS: Final = 64
+"""Threads of a process that serve tools at once."""
+
+MAX_LET_GO: Final = 192
+"""Threads beyond those that may hang in tools that were let go."""
+
 _IDLE_SECONDS = 10.0
 
 

@@ -8,7 +8,19 @@ A tool's failure is an outcome, never an exception. What is raised is the caller
     |-- InvalidTypeError (TypeError)         likewise, where the type is wrong
     |-- ProviderMismatchError (ValueError)   a provider's message is not what the caller said it would be
     |-- ToolError                              raised by a tool on purpose: an answer for the model, or the end of the turn
-    |   `-- ToolTimeoutError (TimeoutError)  what stands around a tool sees of the tool's own time bound
+    |   |-- ToolTimeoutError (TimeoutError)  what stands around a tool sees of the tool's own time bound
+    |   |-- NotApplied                       a tool has failed before it had any effect
+    |   |-- DurableOperationError            a durable call has no result of its own
+    |   `-- BackendError                     a backend could not bring back what a tool has said
+    |       |-- BackendNotStartedError (NotApplied)  it was never entered
+    |       |   `-- NotSendableError         its function or arguments can't be sent to a worker
+    |       |-- BackendUnknownError          it may have been entered
+    |       |   |-- ClaimedBeforeError       another run has claimed the operation
+    |       |   `-- WorkerKilledError        its worker has died or was killed
+    |       `-- BackendResultError           it has ended, and its result can't be brought back
+    |           |-- ResultTooLargeError      likewise, over the bound
+    |           `-- ResultNotSendableError   likewise, since nothing can carry it
+    |-- RemoteToolError                      stands for a worker's exception that could not be sent
     |-- BatchStateError (RuntimeError)       the object is not in a state in which this call has a meaning
     |   `-- BatchClosedError                 new work for a batch that has given all its answers; nothing was run
     |-- OperationConflictError (ValueError)  one operation's id for another's arguments, or another's identity

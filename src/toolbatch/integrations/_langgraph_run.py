@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from toolbatch.batch import current_call
 from toolbatch.batch._drive import Kind, kind_of
+from toolbatch.batch._placed import placed
 from toolbatch.core import Encoder, EncodingError, Snapshot, ToolCall, as_parts
 from toolbatch.providers._export import answers, exported
 from toolbatch.providers._ids import unused
@@ -287,12 +288,12 @@ def _is_synchronous(tool: BaseTool) -> bool:
 
 def in_toolbatch(tool: AnyTool, turn: Turn) -> AnyTool:
     """Return a tool whose runs LangChain's callbacks hear of, as they do of its own tools, and whose interrupts are kept."""
-    kind = kind_of(tool.fn, has_arguments=True)
+    kind = kind_of(placed(tool, None), has_arguments=True)
     if kind is Kind.THREAD:
         return replace(tool, fn=_told_in_thread(tool, turn))
     if kind is Kind.GENERATOR:
         return replace(tool, fn=_told_by_item(tool, turn))
-    return replace(tool, fn=_told(tool, turn))
+    return replace(tool, fn=_told(tool, turn), backend=None)  # which the function has run it
 
 
 def _start(tool: AnyTool) -> tuple[dict[str, Any], str, dict[str, Any]]:
@@ -324,7 +325,7 @@ def _told(tool: AnyTool, turn: Turn) -> Callable[..., Any]:
         told = await get_async_callback_manager_for_config(turn.config).on_tool_start(serialized, text, **more)
         var_child_runnable_config.set(patch_config(turn.config, callbacks=told.get_child()))
         try:
-            value = await tool.fn(*args, **kwargs)
+            value = await placed(tool, current_call().call.arguments)(*args, **kwargs)
         except Exception as error:
             turn.keep(error)
             await told.on_tool_error(error)

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ToolReturn
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from toolbatch.batch._drive import Kind, kind_of
+from toolbatch.batch._placed import placed
 from toolbatch.core import ToolCall, ToolError
 from toolbatch.tools import AnyTool, Refused, ToolCatalog, prepare, render_result
 
@@ -103,14 +104,15 @@ class _Checker:
 
 
 async def _run(tool: AnyTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    kind = kind_of(tool.fn, has_arguments=True)
+    fn = placed(tool, None)
+    kind = kind_of(fn, has_arguments=True)
     if kind is Kind.GENERATOR:
         last: Any = None
-        async for item in tool.fn(*args, **kwargs):  # its last item is the result, as in a batch
+        async for item in fn(*args, **kwargs):  # its last item is the result, as in a batch
             last = item
         return last
     if kind is Kind.THREAD:
-        run = partial(copy_context().run, tool.fn, *args, **kwargs)
+        run = partial(copy_context().run, fn, *args, **kwargs)
         value = await asyncio.get_running_loop().run_in_executor(threads_of_call.get(None) or CallThreads(), run)
         return await value if inspect.isawaitable(value) else value
-    return await tool.fn(*args, **kwargs)
+    return await fn(*args, **kwargs)

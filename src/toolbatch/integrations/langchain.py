@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolbatch.batch._drive import Kind, kind_of
+from toolbatch.batch._placed import placed
 from toolbatch.core import InvalidInputError, Snapshot, ToolCall, ToolError
 from toolbatch.ports import LateNote
 from toolbatch.providers._export import answers, exported, late_text, require_list
@@ -142,11 +143,11 @@ def structured_tool(tool: AnyTool) -> "StructuredTool":
         )
     described: dict[str, Any] = {"name": tool.name, "description": tool.description, "args_schema": schema}
     shape: dict[str, Any] = {"response_format": "content_and_artifact", "handle_tool_error": True}
-    if kind_of(tool.fn, has_arguments=True) is not Kind.THREAD:
+    if kind_of(placed(tool, None), has_arguments=True) is not Kind.THREAD:
 
         async def run_async(**arguments: Any) -> tuple[Any, Any]:
             args, kwargs = _bound(tool, arguments)
-            return _shown(tool, await _awaited(tool.fn(*args, **kwargs)))
+            return _shown(tool, await _awaited(placed(tool, arguments)(*args, **kwargs)))
 
         return StructuredTool(coroutine=run_async, **described, **shape)
 

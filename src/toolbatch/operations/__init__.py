@@ -4,7 +4,12 @@ A store is asked to claim an operation before it is run, and to keep its result 
 result is *unknown*: it is never run again by itself.
 """
 
+from ._database import may_share_wal
 from ._ids import operation_id
+from ._journal import MemoryJournal
+from ._journal_postgres import PostgresJournal
+from ._journal_rows import settlement_of
+from ._journal_sqlite import SqliteJournal
 from ._memory import MemoryOperationStore
 from ._owners import OwnerState, owner_state, this_owner
 from ._postgres import PostgresOperationStore
@@ -12,12 +17,17 @@ from ._resolve import resolve
 from ._sqlite import SqliteOperationStore
 
 __all__ = [
+    "MemoryJournal",
     "MemoryOperationStore",
     "OwnerState",
+    "PostgresJournal",
     "PostgresOperationStore",
+    "SqliteJournal",
     "SqliteOperationStore",
+    "may_share_wal",
     "operation_id",
     "owner_state",
     "resolve",
+    "settlement_of",
     "this_owner",
 ]

@@ -118,11 +118,11 @@ class Database:
             sqlite3.Error: It can't be read or written.
         """
         try:
-            self._execute("BEGIN IMMEDIATE")
+            self.execute("BEGIN IMMEDIATE")
             self._require_place()
             self._require_mode()
             result = work(self)
-            self._execute("COMMIT")
+            self.execute("COMMIT")
         except BaseException as error:
             with suppress(sqlite3.Error):  # a connection that can't go back is given up by its owner
                 if self._connection.in_transaction:
@@ -141,7 +141,7 @@ class Database:
 
     def get(self, operation_id: str) -> Row | None:
         """Return the row of that id."""
-        found = self._execute(_GET, (operation_id,))
+        found = self.execute(_GET, (operation_id,))
         return Row(*found[0]) if found else None
 
     def add(self, row: Row) -> Row | None:
@@ -151,25 +151,25 @@ class Database:
 
     def update(self, row: Row) -> None:
         """Replace what can change in the row of that id."""
-        self._execute(_UPDATE, (*row[_CHANGING:], row.id))
+        self.execute(_UPDATE, (*row[_CHANGING:], row.id))
 
     def delete(self, operation_id: str) -> None:
         """Take the row of that id away."""
-        self._execute("DELETE FROM operation WHERE id = ?", (operation_id,))
+        self.execute("DELETE FROM operation WHERE id = ?", (operation_id,))
 
     def unresolved(self, prefix: str, claimed_before: float | None, limit: int) -> list[Row]:
         """Return open claims, oldest first."""
         before = float("inf") if claimed_before is None else claimed_before
-        return [Row(*found) for found in self._execute(_OPEN, (before, len(prefix), prefix, limit))]
+        return [Row(*found) for found in self.execute(_OPEN, (before, len(prefix), prefix, limit))]
 
     def purge(self, after: str, completed: float, unknown: float, most: int) -> tuple[int, str | None]:
         """Look at `most` rows behind an id, and delete those that are old."""
-        walked = self._execute(_WALK, (after, most))
+        walked = self.execute(_WALK, (after, most))
         old = [(i,) for i, claimed, done in walked if (claimed < unknown if done is None else done < completed)]
-        self._connection.executemany("DELETE FROM operation WHERE id = ?", old)
+        self.execute_many("DELETE FROM operation WHERE id = ?", old)
         return len(old), str(walked[-1][0]) if len(walked) == most else None
 
-    def _execute(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
+    def execute(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Execute a statement to its end, and again for as long as another connection's lock is in the way.
 
         SQLite's own waiting sleeps ever longer, up to 100 ms, and so lets the unlucky wait for seconds.
@@ -187,8 +187,12 @@ class Database:
                     raise
             time.sleep(random.uniform(0.0002, 0.003))  # noqa: S311  no secret, only no common rhythm
 
+    def execute_many(self, statement: str, values: Sequence[Sequence[object]]) -> None:
+        """Execute a statement for each of these, within a transaction that writes."""
+        self._connection.executemany(statement, values)
+
     def _pragma(self, text: str) -> Any:
-        found = self._execute(f"PRAGMA {text}")
+        found = self.execute(f"PRAGMA {text}")
         return found[0][0] if found else None
 
     # -- opening -------------------------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ class Database:
         if self._place.exclusive:  # before anything is read, so that no shared memory is made
             self._pragma("locking_mode = EXCLUSIVE")
         for setting in _SETTINGS:
-            self._execute(setting)
+            self.execute(setting)
         self._require_ours()
         self._set_journal_mode()
         self.identity = identity_of(self._place.path)
@@ -209,14 +213,14 @@ class Database:
     def _fold_back(self) -> None:
         """Copy the log into the file: after a failed sync it may hold what is not on the disk, and is synced anew by that."""
         try:
-            self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
             if primary_code(error) != sqlite3.SQLITE_FULL:  # it has synced the log first, and what is in it can be read
                 raise
 
     def _require_ours(self) -> None:
         mark = self._pragma("application_id")
-        if mark != APPLICATION_ID and self._execute("SELECT name FROM sqlite_master LIMIT 1"):
+        if mark != APPLICATION_ID and self.execute("SELECT name FROM sqlite_master LIMIT 1"):
             raise UnsuitableError("holds another program's tables. Give operations a file of their own")
         version = self._version()
         if version > VERSION:
@@ -245,7 +249,7 @@ class Database:
     def _migrate(self) -> None:
         steps = MIGRATIONS[self._version() :]  # read again within the transaction: another process may have been first
         for statement in chain.from_iterable(steps):
-            self._execute(statement)
+            self.execute(statement)
         if steps:
             self._pragma(f"application_id = {APPLICATION_ID}")
             self._pragma(f"user_version = {VERSION}")

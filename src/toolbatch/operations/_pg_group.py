@@ -81,6 +81,7 @@ class Statements:
     """The statements, for one schema."""
 
     def __init__(self, schema: str) -> None:
+        self.schema = schema
         table, columns = f"{schema}.operation", ", ".join(Row._fields)
         self.at_once = (
             f"WITH added AS (INSERT INTO {table} ({columns}) SELECT * FROM {_unnest(Row._fields)} "  # noqa: S608

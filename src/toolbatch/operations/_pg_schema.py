@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL schema of operations, and how an older one becomes a newer one."""
+"""The tables of a PostgreSQL schema of operations and journals, and how an older one becomes a newer one."""
 
 from typing import Final
 
@@ -29,6 +29,30 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         )
         """,
         "CREATE INDEX operation_open ON {schema}.operation (claimed_at, id) WHERE completed_at IS NULL",
+    ),
+    (
+        """
+        CREATE TABLE {schema}.batch (
+            id TEXT COLLATE "C" PRIMARY KEY,
+            run TEXT NOT NULL,
+            announced_at DOUBLE PRECISION NOT NULL,
+            closed_at DOUBLE PRECISION
+        )
+        """,
+        "CREATE INDEX batch_run ON {schema}.batch (run, announced_at, id)",
+        "CREATE INDEX batch_open ON {schema}.batch (run, announced_at) WHERE closed_at IS NULL",
+        "CREATE INDEX batch_closed ON {schema}.batch (closed_at) WHERE closed_at IS NOT NULL",
+        """
+        CREATE TABLE {schema}.record (
+            number BIGSERIAL,
+            entry TEXT PRIMARY KEY,
+            batch TEXT COLLATE "C" NOT NULL REFERENCES {schema}.batch (id) ON DELETE CASCADE,
+            kind TEXT NOT NULL CHECK (kind IN ('announced', 'started', 'settled', 'closed', 'resumed')),
+            at DOUBLE PRECISION NOT NULL,
+            body BYTEA NOT NULL
+        )
+        """,
+        "CREATE INDEX record_batch ON {schema}.record (batch, number)",
     ),
 )
 """The steps from each version to the next, with the schema's name to be filled in. They are kept for ever."""

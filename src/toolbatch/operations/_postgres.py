@@ -106,7 +106,7 @@ class PostgresOperationStore(Store):
     async def __aenter__(self) -> Self:
         """Connect, and make or migrate the tables; a store that can't connect is closed."""
         try:
-            await self._ask(_nothing)
+            await self.ask(_nothing)
         except BaseException:
             self._closed = True
             for lane in self._lanes:
@@ -128,16 +128,21 @@ class PostgresOperationStore(Store):
 
     async def _unresolved(self, prefix: str, claimed_before: float | None, limit: int) -> tuple[OperationRecord, ...]:
         before = math.inf if claimed_before is None else claimed_before
-        found = await self._ask(lambda connection, sql: connection.fetch(sql.unresolved, before, prefix, limit))
+        found = await self.ask(lambda connection, sql: connection.fetch(sql.unresolved, before, prefix, limit))
         return tuple(Row(*row).record() for row in found)
 
     async def _purge(self, after: str, completed: float, unknown: float, most: int) -> tuple[int, str | None]:
-        gone, walked, last = await self._ask(
+        gone, walked, last = await self.ask(
             lambda connection, sql: connection.fetchrow(sql.purge, after, most, unknown, completed)
         )
         return gone, last if walked == most else None
 
-    async def _ask(self, query: "Query") -> Any:
+    async def ask(self, query: "Query") -> Any:
+        """Have something asked that is no operation's step. It may be asked again where a connection breaks.
+
+        Raises:
+            OperationStoreError: The server did not answer, or has refused it.
+        """
         self._require_open()
         return await answered(lambda future: self._lanes[0].put((query, future)), None)
 

@@ -1,4 +1,4 @@
-"""The tables of an SQLite file of operations, and how an older file becomes a newer one."""
+"""The tables of an SQLite file of operations and journals, and how an older file becomes a newer one."""
 
 from typing import Final
 
@@ -29,6 +29,29 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         ) WITHOUT ROWID
         """,
         "CREATE INDEX operation_open ON operation (claimed_at, id) WHERE completed_at IS NULL",
+    ),
+    (
+        """
+        CREATE TABLE batch (
+            id TEXT PRIMARY KEY NOT NULL,
+            run TEXT NOT NULL,
+            announced_at REAL NOT NULL,
+            closed_at REAL
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX batch_run ON batch (run, announced_at, id)",
+        "CREATE INDEX batch_open ON batch (run, announced_at) WHERE closed_at IS NULL",
+        "CREATE INDEX batch_closed ON batch (closed_at) WHERE closed_at IS NOT NULL",
+        """
+        CREATE TABLE record (
+            number INTEGER PRIMARY KEY,
+            batch TEXT NOT NULL REFERENCES batch (id),
+            kind TEXT NOT NULL CHECK (kind IN ('announced', 'started', 'settled', 'closed', 'resumed')),
+            at REAL NOT NULL,
+            body BLOB NOT NULL
+        )
+        """,
+        "CREATE INDEX record_batch ON record (batch, number)",
     ),
 )
 """The steps from each version of the schema to the next. They are kept for ever: a file may be as old as the first."""

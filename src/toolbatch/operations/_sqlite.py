@@ -17,7 +17,7 @@ from ._database import Database, Place
 from ._store import Step, Store
 from ._writer import Writer
 
-__all__ = ["SqliteOperationStore"]
+__all__ = ["SqliteOperationStore", "nothing", "writer_of"]
 
 T = TypeVar("T")
 
@@ -58,11 +58,7 @@ class SqliteOperationStore(Store):
         owner: str | None = None,
     ) -> None:
         super().__init__(now=now, owner=owner)
-        if isinstance(lock_timeout, bool) or not isinstance(lock_timeout, int | float):
-            raise InvalidTypeError(f"lock_timeout must be a number of seconds, not {preview(lock_timeout)}")
-        if not 0 <= lock_timeout <= threading.TIMEOUT_MAX:
-            raise InvalidInputError(f"lock_timeout must be at least 0 and finite, not {preview(lock_timeout)}")
-        self._writer = Writer(Place(_absolute(path), exclusive, lock_timeout))
+        self._writer = writer_of(path, exclusive=exclusive, lock_timeout=lock_timeout)
 
     async def aclose(self) -> None:
         """Do what was asked for, close the file, and end the thread. Cancelled, that goes on without the caller."""
@@ -71,7 +67,7 @@ class SqliteOperationStore(Store):
     async def __aenter__(self) -> Self:
         """Open the file, and make or migrate its tables; a store that can't be opened is closed."""
         try:
-            await self._writer.ask(_nothing)
+            await self._writer.ask(nothing)
         except BaseException:
             self._writer.close()
             raise
@@ -101,6 +97,24 @@ class SqliteOperationStore(Store):
         return f"<SqliteOperationStore of {self._writer.path!r}>"
 
 
+def writer_of(
+    place: "str | os.PathLike[str] | SqliteOperationStore", *, exclusive: bool, lock_timeout: float
+) -> Writer:
+    """Return a writer of a file, or that of a store.
+
+    Raises:
+        InvalidTypeError: `place` is not a path, or `lock_timeout` not a number.
+        InvalidInputError: `place` is empty or `:memory:`, or `lock_timeout` is negative or not finite.
+    """
+    if isinstance(place, SqliteOperationStore):
+        return place._writer
+    if isinstance(lock_timeout, bool) or not isinstance(lock_timeout, int | float):
+        raise InvalidTypeError(f"lock_timeout must be a number of seconds, not {preview(lock_timeout)}")
+    if not 0 <= lock_timeout <= threading.TIMEOUT_MAX:
+        raise InvalidInputError(f"lock_timeout must be at least 0 and finite, not {preview(lock_timeout)}")
+    return Writer(Place(_absolute(place), exclusive, lock_timeout))
+
+
 def _absolute(path: object) -> str:
     """Return the path as it is from any folder; its links are resolved in the thread, since that asks the disk."""
     if not isinstance(path, str | os.PathLike):
@@ -114,5 +128,5 @@ def _absolute(path: object) -> str:
     return str(place if place.is_absolute() else Path.cwd() / place)
 
 
-def _nothing(database: Database) -> None:
+def nothing(database: Database) -> None:
     """Do nothing, with an open file."""

@@ -25,7 +25,7 @@ from . import _rules
 from ._owners import this_owner
 from ._rules import Rows, Ticket
 
-__all__ = ["Step", "Store", "answered"]
+__all__ = ["Kept", "Step", "Store", "answered", "seconds_since_epoch"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,23 @@ _PURGED_AT_ONCE: Final = 1000
 """Rows that one step of a purge looks at, so that others' claims wait for no longer than that takes."""
 
 
-class Store(ABC):
+class Kept(ABC):
+    """Something that is open between `async with` and its end, or until `aclose`."""
+
+    async def __aenter__(self) -> Self:
+        """Make it ready."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close it."""
+        await self.aclose()
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Carry out what was asked for, and end."""
+
+
+class Store(Kept):
     """The methods of an `OperationStore`, over what a kind of store has to do by itself: see its docstring for promises.
 
     Args:
@@ -89,7 +105,7 @@ class Store(ABC):
             require_text(prefix, "prefix", MAX_OPERATION_ID_BYTES)
         if type(limit) is not int or limit < 1:
             raise InvalidInputError(f"limit must be a positive int, not {preview(limit)}")
-        before = None if claimed_before is None else _time(claimed_before, "claimed_before")
+        before = None if claimed_before is None else seconds_since_epoch(claimed_before, "claimed_before")
         return await self._unresolved(prefix, before, limit)
 
     async def reconcile(self, operation_id: str, result: bytes, *, claim: str | None = None, by: str = "host") -> None:
@@ -111,9 +127,11 @@ class Store(ABC):
 
     async def purge(self, completed_before: float, *, unknown_claimed_before: float | None = None) -> int:
         """Forget operations that were completed before a time."""
-        completed = _time(completed_before, "completed_before")
+        completed = seconds_since_epoch(completed_before, "completed_before")
         unknown = (
-            -math.inf if unknown_claimed_before is None else _time(unknown_claimed_before, "unknown_claimed_before")
+            -math.inf
+            if unknown_claimed_before is None
+            else seconds_since_epoch(unknown_claimed_before, "unknown_claimed_before")
         )
         after: str | None = ""
         purged = 0
@@ -121,18 +139,6 @@ class Store(ABC):
             count, after = await self._purge(after, completed, unknown, _PURGED_AT_ONCE)
             purged += count
         return purged
-
-    async def __aenter__(self) -> Self:
-        """Make the store ready."""
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        """Close it."""
-        await self.aclose()
-
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Carry out what was asked for, and end."""
 
     @abstractmethod
     async def _apply(self, operation_id: str, step: Step[T], *, undo: Step[None] | None = None) -> T:
@@ -209,7 +215,13 @@ def _result(value: object) -> bytes:
     return value
 
 
-def _time(value: object, what: str) -> float:
+def seconds_since_epoch(value: object, what: str) -> float:
+    """Return a time.
+
+    Raises:
+        InvalidTypeError: It is no number.
+        InvalidInputError: It is not finite.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidTypeError(f"{what} must be a number of seconds since the epoch, not {preview(value)}")
     try:

@@ -2,6 +2,21 @@
 
 from ._approvals import Abort, ApprovalBroker, ApprovalDecision, ApprovalRequest, Approve, Deny
 from ._audit import AuditSink, LateNote, StaleResult
+from ._backends import (
+    BackendError,
+    BackendNotStartedError,
+    BackendResultError,
+    BackendUnknownError,
+    ClaimedBeforeError,
+    Enforcement,
+    ExecutionBackend,
+    Invocation,
+    NotSendableError,
+    RemoteToolError,
+    ResultNotSendableError,
+    ResultTooLargeError,
+    WorkerKilledError,
+)
 from ._canonical import canonical_json
 from ._events import (
     ApprovalRequested,
@@ -12,8 +27,26 @@ from ._events import (
     CallStarted,
     EventObserver,
 )
+from ._journal import (
+    AnnouncedRecord,
+    ClosedRecord,
+    Journal,
+    JournaledBatch,
+    JournalRecord,
+    ResumedRecord,
+    SettledRecord,
+    StartedRecord,
+    was_cut_off,
+)
 from ._late import LATE_HEAD, late_line
-from ._operation_errors import ClaimLostError, OperationConflictError, OperationStoreClosedError, OperationStoreError
+from ._observers import BatchObserver, BatchOpened, BatchWatcher, CallAdmitted, trace_carrier
+from ._operation_errors import (
+    ClaimLostError,
+    NotApplied,
+    OperationConflictError,
+    OperationStoreClosedError,
+    OperationStoreError,
+)
 from ._operation_store import OperationResolver, OperationStore
 from ._operations import (
     MAX_OPERATION_ID_BYTES,
@@ -33,39 +66,64 @@ from ._operations import (
     Unknown,
 )
 from ._outcomes import Cancellation, Completion, ExecutionOutcome, ExecutionStatus, OutcomeObserver
+from ._running import NOTES, CallFacts, CallNote, CancelEvent, NoteKind, RunningCall
 from ._spill import SpillRecord, SpillSlice, SpillStore
 
 __all__ = [
     "LATE_HEAD",
     "MAX_OPERATION_ID_BYTES",
     "MAX_OPERATION_RESULT_BYTES",
+    "NOTES",
     "REPLAY_POLICIES",
     "Abort",
+    "AnnouncedRecord",
     "ApprovalBroker",
     "ApprovalDecision",
     "ApprovalRequest",
     "ApprovalRequested",
     "Approve",
     "AuditSink",
+    "BackendError",
+    "BackendNotStartedError",
+    "BackendResultError",
+    "BackendUnknownError",
     "BatchClosed",
     "BatchEvent",
+    "BatchObserver",
+    "BatchOpened",
+    "BatchWatcher",
+    "CallAdmitted",
+    "CallFacts",
+    "CallNote",
     "CallProgress",
     "CallSettled",
     "CallStarted",
+    "CancelEvent",
     "Cancellation",
     "Claim",
     "ClaimLostError",
     "ClaimToken",
     "Claimed",
+    "ClaimedBeforeError",
+    "ClosedRecord",
     "Completed",
     "Completion",
     "Deny",
     "Done",
+    "Enforcement",
     "EventObserver",
+    "ExecutionBackend",
     "ExecutionOutcome",
     "ExecutionStatus",
+    "Invocation",
+    "Journal",
+    "JournalRecord",
+    "JournaledBatch",
     "LateNote",
+    "NotApplied",
     "NotDone",
+    "NotSendableError",
+    "NoteKind",
     "Operation",
     "OperationConflictError",
     "OperationRecord",
@@ -74,14 +132,24 @@ __all__ = [
     "OperationStoreClosedError",
     "OperationStoreError",
     "OutcomeObserver",
+    "RemoteToolError",
     "ReplayPolicy",
     "Resolution",
+    "ResultNotSendableError",
+    "ResultTooLargeError",
+    "ResumedRecord",
+    "RunningCall",
+    "SettledRecord",
     "SpillRecord",
     "SpillSlice",
     "SpillStore",
     "StaleResult",
+    "StartedRecord",
     "StillUnknown",
     "Unknown",
+    "WorkerKilledError",
     "canonical_json",
     "late_line",
+    "trace_carrier",
+    "was_cut_off",
 ]

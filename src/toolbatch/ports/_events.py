@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from toolbatch.core import Snapshot
+from toolbatch.core import Settlement, Snapshot
 
 from ._approvals import ApprovalRequest
 from ._outcomes import ExecutionOutcome
@@ -28,12 +28,14 @@ class CallStarted:
         tool_name: The tool.
         generation: The batch's number within its session.
         execution_id: The execution, as in its outcome.
+        seconds_left: How long it may take, until its own bound or the batch's; `None` where there is no bound.
     """
 
     call_id: str
     tool_name: str
     generation: int
     execution_id: str
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +74,11 @@ class CallSettled:
 
     Attributes:
         outcome: What is known of its execution at that moment.
+        settlement: What the model is told of it.
     """
 
     outcome: ExecutionOutcome
+    settlement: Settlement
 
 
 @dataclass(frozen=True, slots=True)

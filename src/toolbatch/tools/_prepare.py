@@ -97,8 +97,11 @@ def prepare(call: ToolCall, catalog: Mapping[str, AnyTool]) -> Prepared | Refuse
     except ToolError as error:
         return Refused(call, tool, CallProblem(error.code or INVALID, error.message))
     args, kwargs = tool.bind(values)
-    is_parallel = _judge(tool, "parallel", tool.parallel, values, otherwise=False)
-    needs_approval = _judge(tool, "needs_approval", tool.needs_approval, values, otherwise=True)
+    is_parallel, needs_approval = tool.parallel, tool.needs_approval
+    if not isinstance(is_parallel, bool):
+        is_parallel = _judge(tool, "parallel", is_parallel, values, otherwise=False)
+    if not isinstance(needs_approval, bool):
+        needs_approval = _judge(tool, "needs_approval", needs_approval, values, otherwise=True)
     resources = _NONE if tool.resources is None else _resources(tool, values)
     if resources is None:
         return Prepared(call, tool, values, args, kwargs, False, needs_approval)  # noqa: FBT003  alone, to be careful
@@ -119,10 +122,8 @@ def _resources(tool: AnyTool, values: Mapping[str, Any]) -> frozenset[str] | Non
     return None
 
 
-def _judge(tool: AnyTool, what: str, judge: bool | Judge, values: Mapping[str, Any], *, otherwise: bool) -> bool:  # noqa: FBT001
+def _judge(tool: AnyTool, what: str, judge: Judge, values: Mapping[str, Any], *, otherwise: bool) -> bool:
     """Return the tool's own word on a call; the careful answer where it has none: alone, and with approval."""
-    if isinstance(judge, bool):
-        return judge
     try:
         verdict = judge(dict(values))
     except Exception:  # noqa: BLE001  a classifier that fails must not fail the call (T8)

@@ -2,8 +2,6 @@
 
 import functools
 import inspect
-import math
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +9,9 @@ from types import FrameType, FunctionType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, final, overload
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, Part, preview
+from toolbatch.ports import ExecutionBackend
 
+from ._checks import check_name, check_options
 from ._docstring import summary
 from ._reader import ArgumentReader, Bound, FreeReader, SignatureReader, caller_names
 
@@ -35,6 +35,7 @@ class ToolOptions(TypedDict, total=False):
     max_output_tokens: int | None
     budget_exempt: bool
     strict: bool
+    backend: ExecutionBackend | None
 
 
 class NamedOptions(ToolOptions, total=False):
@@ -51,10 +52,6 @@ Namer = Callable[[Mapping[str, Any]], str | Iterable[str]]
 """Says by a call's arguments which resources it uses, such as the path of a file."""
 
 Binding = Literal["function", "instance", "class"] | None
-
-_NAME = re.compile(
-    r"[A-Za-z0-9_.:-]{1,128}\Z"
-)  # what some provider takes; each lane's own rule is checked in `schemas`
 
 
 @final
@@ -80,6 +77,8 @@ class Tool(Generic[P, R]):
         budget_exempt: Whether results are never shortened, and calls never counted (G4).
         strict: Whether lanes that can force a model to keep to the schema are told to.
         reader: Checks arguments.
+        backend: Where batches run it: a process that can be killed, say, or a distributed engine (X2). `None` for the batch's own loop, or a
+            thread where the function is synchronous.
         binding: What the tool is missing to be run, where it was made in a class: its `instance` or its `class`. `function` for
             one that misses nothing, and is bound all the same where it is made a class's attribute, as functions are.
 
@@ -101,26 +100,13 @@ class Tool(Generic[P, R]):
     max_output_tokens: int | None = None
     budget_exempt: bool = False
     strict: bool = False
+    backend: ExecutionBackend | None = None
     binding: Binding = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.reader, FreeReader):  # that one is declared to no provider, and runs under whatever name
-            _check_name(self.name)
-        if not isinstance(self.description, str):
-            raise InvalidTypeError(f"a tool's description must be a str, not {preview(self.description)}")
-        _check_bounds(self)
-        for option in ("parallel", "needs_approval"):
-            value = getattr(self, option)
-            if not isinstance(value, bool) and not callable(value):
-                raise InvalidTypeError(f"{option} must be a bool or a function of the arguments, not {preview(value)}")
-        _check_resources(self.resources)
-        for option in ("render", "meta"):
-            value = getattr(self, option)
-            if value is not None and not callable(value):
-                raise InvalidTypeError(f"{option} must be a function of the result or None, not {preview(value)}")
-        for option in ("budget_exempt", "strict"):
-            if not isinstance(getattr(self, option), bool):
-                raise InvalidTypeError(f"{option} must be a bool, not {preview(getattr(self, option))}")
+            check_name(self.name)
+        check_options(self)
 
     @classmethod
     def from_schema(
@@ -248,40 +234,6 @@ AnyTool = Tool[..., Any]
 """A tool of any signature."""
 
 
-def _check_resources(resources: object) -> None:
-    if resources is None or callable(resources):
-        return
-    if isinstance(resources, str) or not isinstance(resources, Collection):
-        raise InvalidTypeError(f"resources must be names or a function of the arguments, not {preview(resources)}")
-    for name in resources:
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"resources must be names, not {preview(name)}")
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"a tool's name must be a str, not {preview(name)}")
-    if not _NAME.match(name):
-        raise InvalidInputError(
-            f"a tool's name must be 1 to 128 of A-Z a-z 0-9 _ - . and :, since no provider takes another, not {preview(name)}; "
-            "give one with name=..."
-        )
-
-
-def _check_bounds(tool: AnyTool) -> None:
-    seconds, tokens = tool.timeout, tool.max_output_tokens
-    if seconds is not None:
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-            raise InvalidTypeError(f"timeout must be a number of seconds or None, not {preview(seconds)}")
-        if math.isnan(seconds) or seconds <= 0:
-            raise InvalidInputError(f"timeout must be more than 0 seconds, not {seconds!r}")
-    if tokens is not None:
-        if type(tokens) is not int:
-            raise InvalidTypeError(f"max_output_tokens must be a positive int or None, not {preview(tokens)}")
-        if tokens < 1:
-            raise InvalidInputError(f"max_output_tokens must be at least 1, not {tokens}")
-
-
 def _check_callable(fn: object) -> None:
     root = fn
     while isinstance(root, functools.partial):
@@ -381,7 +333,8 @@ def tool(fn: Any = None, /, *, name: str | None = None, description: str | None 
         fn: The function.
         name: What the model calls it by; the function's own where `None`.
         description: What it does, for the model; the docstring's first paragraph where `None`.
-        **options: `timeout`, `parallel`, `needs_approval`, `resources`, `render`, `meta`, `max_output_tokens`, `budget_exempt` and `strict`,
+        **options: `timeout`, `parallel`, `needs_approval`, `resources`, `render`, `meta`, `max_output_tokens`, `budget_exempt`, `strict` and
+            `backend`,
             as the attributes of `Tool`.
 
     Raises:
