@@ -33,23 +33,29 @@ PUBLIC = {
         ToolbatchError ToolCall ToolCallClosure ToolError Url WrongThreadError
     """,
     "toolbatch.ports": """
-        Abort ApprovalBroker ApprovalDecision ApprovalRequest ApprovalRequested Approve AuditSink BatchClosed
-        BatchEvent CallProgress CallSettled CallStarted Cancellation canonical_json Claim Claimed ClaimLostError
-        ClaimToken Completed Completion Deny Done EventObserver ExecutionOutcome ExecutionStatus LATE_HEAD
-        late_line LateNote MAX_OPERATION_ID_BYTES MAX_OPERATION_RESULT_BYTES NotDone Operation
-        OperationConflictError OperationRecord OperationResolver OperationStore OperationStoreClosedError
-        OperationStoreError OutcomeObserver REPLAY_POLICIES ReplayPolicy Resolution SpillRecord SpillSlice
-        SpillStore StaleResult StillUnknown Unknown
+        Abort AnnouncedRecord ApprovalBroker ApprovalDecision ApprovalRequest ApprovalRequested Approve
+        AuditSink BackendError BackendNotStartedError BackendResultError BackendUnknownError BatchClosed
+        BatchEvent BatchObserver BatchOpened BatchWatcher CallAdmitted CallFacts CallNote CallProgress
+        CallSettled CallStarted CancelEvent Cancellation canonical_json Claim Claimed ClaimedBeforeError
+        ClaimLostError ClaimToken ClosedRecord Completed Completion Deny Done Enforcement EventObserver
+        ExecutionBackend ExecutionOutcome ExecutionStatus Invocation Journal JournaledBatch JournalRecord
+        LATE_HEAD late_line LateNote MAX_OPERATION_ID_BYTES MAX_OPERATION_RESULT_BYTES NotApplied NotDone
+        NoteKind NOTES NotSendableError Operation OperationConflictError OperationRecord OperationResolver
+        OperationStore OperationStoreClosedError OperationStoreError OutcomeObserver RemoteToolError
+        REPLAY_POLICIES ReplayPolicy Resolution ResultNotSendableError ResultTooLargeError ResumedRecord
+        RunningCall SettledRecord SpillRecord SpillSlice SpillStore StaleResult StartedRecord StillUnknown
+        trace_carrier Unknown was_cut_off WorkerKilledError
     """,
     "toolbatch.providers": """
         anthropic bedrock cohere gemini gemini_interactions mcp mistral ollama openai_chat openai_responses
     """,
     "toolbatch.observe": """
-        JsonLinesSink LoggingSink ToolCounters
+        BatchRecord CallRecord continued_trace JsonLinesSink LateRecord live LiveView log_event LOG_EVENTS
+        LogEvent LogEventName LoggingSink OpenTelemetry read_run RunLog RunRecord ToolCounters Watchable
     """,
     "toolbatch.batch": """
-        AuditChannel BatchSettings CallContext current_call ErrorDetail EventStream let_go_count OnError
-        ToolBatch Tools ToolSession
+        AuditChannel BatchSettings CallContext current_call DurableOperationError DurableOperations ErrorDetail
+        EventStream let_go_count MAX_LET_GO MAX_THREADS OnError ToolBatch Tools ToolSession
     """,
     "toolbatch.cli": """
         main
@@ -66,19 +72,23 @@ PUBLIC = {
         ToolResult Tools ToolSuccess ToolTimeoutError ToolView unchecked unknown_tool_message Verdict
     """,
     "toolbatch.testing": """
-        check_anthropic check_bedrock check_chat check_gemini check_responses check_spill_store check_store
-        FakeProvider RecordedRequest Rejection Reply Rule Script ScriptedCall
+        BACKEND_TOOLS BACKEND_VARIABLE check_anthropic check_backend check_bedrock check_chat check_gemini
+        check_journal check_responses check_spill_store check_store FakeProvider RecordedRequest Rejection Reply
+        Rule Script ScriptedCall
     """,
     "toolbatch.output": """
         estimate_tokens make_reader MemorySpillStore OutputBudget OverflowPolicy Reader READER_NAME
         SqliteSpillStore TokenCount truncate_middle Truncation
     """,
     "toolbatch.operations": """
-        MemoryOperationStore operation_id owner_state OwnerState PostgresOperationStore resolve
-        SqliteOperationStore this_owner
+        may_share_wal MemoryJournal MemoryOperationStore operation_id owner_state OwnerState PostgresJournal
+        PostgresOperationStore resolve settlement_of SqliteJournal SqliteOperationStore this_owner
     """,
     "toolbatch.integrations": """
 
+    """,
+    "toolbatch.backends": """
+        LoopBackend ProcessBackend temporal_worker TemporalBackend ThreadBackend WorkerTool
     """,
 }
 
@@ -100,6 +110,10 @@ HEAVY = {
     "fastapi",
     "pytest",
     "hypothesis",
+    "opentelemetry",
+    "temporalio",
+    "asyncpg",
+    "multiprocessing",
 }
 
 
