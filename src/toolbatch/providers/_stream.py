@@ -7,7 +7,7 @@ sent whole, and the lane's own `calls` reads that. So a stream and a whole respo
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ __all__ = [
     "arguments_of",
     "kept",
     "kept_members",
+    "reason_of",
     "text_of_buffer",
     "weight",
 ]
@@ -37,6 +38,7 @@ DEFAULT_MAX_CHARS: Final = 33_554_432
 """How much of a response is kept unless the caller says otherwise: far more than any model writes."""
 
 _DONE: Final = "[DONE]"
+_UNSET: Final = "null"
 _HEAD_START: Final = 100  # to read the n-th call its n-1 forerunners are read too, so there is an end to it
 _ENTRY: Final = 128  # what a block, a call or a member weighs beside its text
 _MAX_ERROR_BYTES: Final = 1000
@@ -88,6 +90,23 @@ def _detached(value: object) -> Any:
 def kept_members(value: object, *without: str) -> dict[str, Any]:
     """Return a detached copy of a JSON object's members, each as `kept` does; none where there is no object."""
     return {str(name): kept(entry) for name, entry in members(value).items() if name not in without}
+
+
+def reason_of(said: object, before: object, runs: Callable[[Any], bool]) -> Any:
+    """Return why a response ended, of what an event says and what was said `before`; `None` where nothing was.
+
+    Some servers fill the field in every chunk, with nothing or "null" until they have a reason. And a reason for which calls are
+    not run stands, whatever is said behind it: what was cut off does not become whole.
+
+    Args:
+        said: The event's reason, of any type.
+        before: What this returned of the events before.
+        runs: Whether calls are run for a reason.
+    """
+    reason = kept(said)
+    if isinstance(reason, str) and (not reason.strip() or reason == _UNSET):
+        reason = None
+    return before if reason is None or not (before is None or runs(before)) else reason
 
 
 def weight(value: object) -> int:
@@ -279,12 +298,17 @@ class Collector(ABC):
         """Return `reason`, or what stands for it if the stream broke off."""
         return INTERRUPTED if reason is None or self._broken else reason
 
-    def _unchanged(self, position: int | None, text: str) -> bool:
+    def _unchanged(self, position: int | None, text: str | None) -> bool:
         """Whether a call was returned already, so that nothing is added to it. Blank text is passed over.
+
+        `None` asks of its id, which stays what it is also where only a later call was returned: of a repeated id the first call
+        keeps its own, so an id that comes late could be taken from the call that runs under it.
 
         Raises:
             InvalidInputError: It was, and there is something to add: the stream contradicts itself.
         """
+        if text is None:
+            return position is not None and any(place >= position for place in self._fixed)
         if position not in self._fixed:
             return False
         if text.strip():

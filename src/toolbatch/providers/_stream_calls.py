@@ -20,7 +20,7 @@ _UNSET: Final = "null"  # the Mistral SDK's default for an id that it did not ge
 _OWN: Final = ("index", "id", "function", "custom")
 _MAX_LABEL: Final = 4096  # an id or a name of that length can't be used anyway, and need not grow
 Grow = Callable[[int], None]
-Unchanged = Callable[[int | None, str], bool]
+Unchanged = Callable[[int | None, str | None], bool]
 _CALL: Final = 1024  # what a call weighs beside its text
 
 
@@ -169,6 +169,13 @@ class Slot:
         # A name that stands on every fragment; but an object that is whole leaves nothing for this one to be a part of.
         return not (self.is_whole and fragment.has_arguments) or (known and self._repeats(fragment.arguments))
 
+    def is_begun_by(self, fragment: _Fragment) -> bool:
+        """Whether the first fragment of a call, as the stream says, is this one's: it comes late, or twice."""
+        if not self._name and _is_blank(self._id):
+            return not self._unchanged(self.position, None)
+        is_same = not _is_blank(self._id) and (self._id, self._name) == (fragment.wire_id, fragment.name)
+        return is_same and not (self._size or fragment.has_arguments)
+
     def _repeats(self, arguments: object) -> bool:
         if not isinstance(arguments, str):
             return bool(arguments == self._object)
@@ -191,12 +198,12 @@ class Slot:
     def _take_id(self, fragment: _Fragment) -> None:
         wire_id = fragment.wire_id
         if _is_blank(self._id):
-            if wire_id is not None and not self._unchanged(self.position, ""):
+            if wire_id is not None and not self._unchanged(self.position, None):
                 self._grow(weight(wire_id))
                 self._id = wire_id
         elif isinstance(self._id, str) and isinstance(wire_id, str) and wire_id != self._id and not _is_blank(wire_id):
             is_rest = not (fragment.name or fragment.has_arguments or self._size)  # nothing else is in the fragment
-            if is_rest and len(self._id) < _MAX_LABEL:
+            if is_rest and len(self._id) < _MAX_LABEL and not self._unchanged(self.position, None):
                 self._grow(len(wire_id))
                 self._id += wire_id
 
@@ -268,9 +275,9 @@ class Slots:
             begins: Whether the stream says that it is the first of its call.
         """
         fragment = _fragment(entry)
-        slot = None if begins else self._target(fragment)
+        slot = self._target(fragment)
         ended: list[int] = []
-        if slot is None or not slot.belongs(fragment):
+        if slot is None or not (slot.is_begun_by(fragment) if begins else slot.belongs(fragment)):
             if fragment.is_hollow:
                 return []
             if self.slots and self.slots[-1].is_whole:
