@@ -10,12 +10,26 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolbatch.core import CallProblem, Data, Document, Image, InvalidTypeError, Part, ToolCall, Url, preview
-from toolbatch.providers._content import Block, Carrier, content_of, document_text, place
-from toolbatch.providers._export import Answer
-from toolbatch.providers._ids import IdRule
-from toolbatch.providers._plain import field, items
-from toolbatch.providers._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, not_requested
-from toolbatch.providers._replay import arguments_object, arguments_text, replay_name
+from toolbatch.providers.kit import (
+    FILTERED,
+    TOKEN_LIMIT,
+    Answer,
+    Block,
+    Carrier,
+    Draft,
+    IdRule,
+    Turn,
+    arguments_object,
+    arguments_text,
+    content_of,
+    cut_off,
+    document_text,
+    field,
+    items,
+    not_requested,
+    place,
+    replay_name,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, ToolMessage

@@ -24,7 +24,7 @@ from langgraph.prebuilt import ToolNode
 from toolbatch.batch import ToolBatch, ToolSession
 from toolbatch.core import BatchStateError, InvalidInputError, ToolCall, encode
 from toolbatch.ports import AuditSink
-from toolbatch.providers._plain import field
+from toolbatch.providers.kit import field
 from toolbatch.tools import AnyTool, Tool
 
 from ._langgraph_run import Seized, SeizedError, Turn, in_langchain, in_toolbatch, seize, with_json

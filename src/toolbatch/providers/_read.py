@@ -31,6 +31,7 @@ __all__ = [
     "Turn",
     "as_text",
     "cut_off",
+    "echo_of",
     "not_requested",
     "require_choice",
 ]
@@ -90,6 +91,18 @@ def as_text(value: object) -> str:
         return encode(plain(value))
     except (ToolbatchError, RecursionError):
         return preview(value, 200)
+
+
+def echo_of(facts: Mapping[str, object]) -> dict[str, Any]:
+    """Return those of a call's `facts` that are there, detached. One that JSON can't hold could not travel back: it is left out."""
+    kept: dict[str, Any] = {}
+    for name, fact in facts.items():
+        if fact:
+            try:
+                kept[name] = plain(fact)
+            except (ToolbatchError, RecursionError):
+                continue
+    return kept
 
 
 def _read_name(name: object) -> tuple[str, CallProblem | None]:

@@ -33,7 +33,7 @@ from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule, unused
 from ._openai_responses_stream import StreamCollector
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
+from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, echo_of, require_choice
 from ._replay import arguments_text, replay_name
 from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, is_program, result_item
 from ._tail import require_answered
@@ -245,13 +245,14 @@ def _is_async(item: object) -> bool:
 
 def _echo(item: object, described_tools: Collection[tuple[object, object]]) -> Mapping[str, Any] | None:
     caller, namespace = field(item, "caller"), field(item, "namespace")
-    facts = {
-        "caller": caller,
-        "namespace": namespace,
-        "async": _is_async(item),
-        "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
-    }
-    kept = {name: plain(fact) for name, fact in facts.items() if fact}
+    kept = echo_of(
+        {
+            "caller": caller,
+            "namespace": namespace,
+            "async": _is_async(item),
+            "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
+        }
+    )
     return {LANE: kept} if kept else None
 
 
