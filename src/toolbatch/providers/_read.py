@@ -20,7 +20,7 @@ from toolbatch.core import (
     sound,
 )
 
-from ._ids import IdRule, assign
+from ._ids import IdRule, assign, is_blank
 from ._plain import plain
 
 __all__ = [
@@ -156,7 +156,9 @@ class Turn:
 
     def _seed(self, position: int) -> Sequence[object]:
         draft = self.drafts[position]
-        return [as_text(part) for part in (self.response_id, draft.name, draft.arguments, draft.wire_id)]
+        # No id is an id that says nothing: an SDK fills in its own word for it, and the wire has none.
+        wire_id = None if is_blank(draft.wire_id) else draft.wire_id
+        return [as_text(part) for part in (self.response_id, draft.name, draft.arguments, wire_id)]
 
 
 def _call(draft: Draft, call_id: str) -> ToolCall:

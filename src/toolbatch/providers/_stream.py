@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, ToolbatchError, ToolCall, cut, preview
 
+from ._ids import is_blank
 from ._plain import field, members
 from ._read import as_text, cut_off
 
@@ -38,7 +39,6 @@ DEFAULT_MAX_CHARS: Final = 33_554_432
 """How much of a response is kept unless the caller says otherwise: far more than any model writes."""
 
 _DONE: Final = "[DONE]"
-_UNSET: Final = "null"
 _HEAD_START: Final = 100  # to read the n-th call its n-1 forerunners are read too, so there is an end to it
 _ENTRY: Final = 128  # what a block, a call or a member weighs beside its text
 _MAX_ERROR_BYTES: Final = 1000
@@ -104,9 +104,7 @@ def reason_of(said: object, before: object, runs: Callable[[Any], bool]) -> Any:
         runs: Whether calls are run for a reason.
     """
     reason = kept(said)
-    if isinstance(reason, str) and (not reason.strip() or reason == _UNSET):
-        reason = None
-    return before if reason is None or not (before is None or runs(before)) else reason
+    return before if is_blank(reason) or not (before is None or runs(before)) else reason
 
 
 def weight(value: object) -> int:
