@@ -81,6 +81,13 @@ def test_blank_data_and_strangers_are_passed_over(lane: StreamLane) -> None:
 
 
 @EACH
+def test_a_line_of_the_wire_is_told(lane: StreamLane) -> None:
+    """Who feeds lines as they come from the socket reads what to do."""
+    with pytest.raises(InvalidInputError, match="give what is behind 'data:'"):
+        lane.module.StreamCollector().add(f"data: {json.dumps(events(lane)[0])}")
+
+
+@EACH
 def test_a_stream_of_another_lane_is_told(lane: StreamLane) -> None:
     """Silence would make it a turn without calls. A stream of nothing is one."""
     assert lane.module.StreamCollector().calls() == []
@@ -88,7 +95,9 @@ def test_a_stream_of_another_lane_is_told(lane: StreamLane) -> None:
     collector, early = lane.collected(events(other))
     assert early == []
     for ask in (collector.calls, collector.response):
-        with pytest.raises(InvalidTypeError, match="none of the events was one of this lane's stream"):
+        with pytest.raises(
+            InvalidTypeError, match=r"none of the events was one of this lane's stream.*calls\(\) reads it"
+        ):
             ask()
 
 

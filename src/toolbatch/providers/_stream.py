@@ -235,7 +235,10 @@ class Collector(ABC):
             InvalidTypeError: Events came, and none of them was this lane's.
         """
         if self._stranger is not None and not self._known:
-            raise InvalidTypeError(f"none of the events was one of this lane's stream; the first was {self._stranger}")
+            raise InvalidTypeError(
+                f"none of the events was one of this lane's stream; the first was {self._stranger}. "
+                "A whole response needs no collector: the lane's calls() reads it"
+            )
         return self._whole()
 
     # -- what a lane fills in ----------------------------------------------------------------------------------------
@@ -364,7 +367,13 @@ def _parsed(event: object) -> object | None:
             return None
         if text == _DONE:
             return _DONE
-        event = json.loads(text)
+        try:
+            event = json.loads(text)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{preview(text, 200)} can't be read as JSON ({error}); of a server-sent event, give what is behind 'data:'. "
+                "The response counts as broken off"
+            ) from error
         if not isinstance(event, dict):
             raise InvalidInputError(f"the data of an event must be a JSON object, not {preview(text, 200)}")
         return event
