@@ -204,7 +204,8 @@ TURN = Turn(None, "Let me look.", [Called("aaaaaaaaa", "weather", {"city": "Oslo
 
 def frames(lane: StreamLane, turn: Turn) -> bytes:
     """A turn as the server sends it: server-sent events, or lines of JSON."""
-    lines = [json.dumps(event) for event in lane.events(turn, Cut([3]))]
+    # The SDK of Mistral demands a name in each fragment of a call.
+    lines = [json.dumps(event) for event in lane.events(turn, Cut([3], repeats=lane.name == "mistral"))]
     if lane.name == "ollama":
         return "".join(f"{line}\n" for line in lines).encode()
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
