@@ -141,7 +141,7 @@ async def test_the_same_bad_arguments_again_and_again_can_be_seen(lane: Lane) ->
             calls = lane.module.calls(lane.respond(lane.announce(f"call_{turn}", "delete", '{"path": "/et')))
             async with session.batch(calls) as batch:
                 batch.start_all()
-            assert [row.state for row in batch.result.calls] == ["error"]
+            assert [outcome.status for outcome in batch.outcomes.values()] == ["failed"]
         counted = session.counters["delete"]
     assert heard == [("delete", "malformed_arguments")] * 10
     assert (counted.failed, counted.started, ran) == (10, 0, [])
@@ -157,7 +157,7 @@ async def test_a_failure_says_no_more_than_the_host_lets_it(lane: Lane) -> None:
     response = lane.respond(lane.call("call_1", "connect", {"to": "db"} if lane.name == "anthropic" else '{"to":"db"}'))
     texts = {}
     for detail in ("message", "type", lambda _: "It failed."):
-        async with ToolBatch(lane.module.calls(response), tools={"connect": connect}, error_detail=detail) as batch:  # type: ignore[arg-type]
+        async with ToolBatch(lane.module.calls(response), tools={"connect": connect}, error_detail=detail) as batch:
             batch.start_all()
         texts[str(detail)[:7]] = str(lane.extended(response, batch.result)[1:])
     by_default, by_type, by_function = texts.values()
