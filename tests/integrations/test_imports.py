@@ -1,10 +1,16 @@
-"""What importing costs: no SDK is loaded unless its own module is asked for (P8)."""
+"""What importing costs, and from where: no SDK is loaded unless its own module is asked for (P8), and nothing private is used."""
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import toolbatch
+
+SOURCE = Path(toolbatch.__file__).parent
 SDKS = {"langchain_core", "langgraph", "pydantic_ai", "agents", "mcp", "mcp_types", "openai"}
 
 
@@ -16,3 +22,21 @@ def test_it_loads_no_sdk(name: str) -> None:
     loaded = {module.partition(".")[0] for module in done.stdout.split()}
     assert "toolbatch" in loaded
     assert loaded & SDKS == set()
+
+
+def test_no_private_module_of_another_package_is_used() -> None:
+    """What an integration needs beyond a package's public names is in the package's `kit`."""
+    files = sorted((SOURCE / "integrations").glob("*.py"))
+    trees = [ast.walk(ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+    names = {node.module for tree in trees for node in tree if isinstance(node, ast.ImportFrom) and node.module}
+    assert {"toolbatch.batch.kit", "toolbatch.providers.kit", "toolbatch.tools.kit"} <= names
+    assert [name for name in names if re.match(r"toolbatch\..*\._", name)] == []
+
+
+def test_kits_are_loaded_by_who_needs_them() -> None:
+    """They cost users nothing: importing the root loads none."""
+    code = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import toolbatch; print(toolbatch.__file__, *sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    found, *loaded = done.stdout.split()
+    assert Path(found).parent == SOURCE
+    assert [name for name in loaded if name.startswith("toolbatch") and name.endswith(".kit")] == []

@@ -126,6 +126,11 @@ def test_hostile_entries_are_announced() -> None:
         ({"finish_reason": "SAFETY"}, "response_truncated"),
         ({"finish_reason": "MALFORMED_FUNCTION_CALL"}, "response_truncated"),
         ({"stop_reason": "max_tokens"}, "response_truncated"),
+        ({"finish_reason": "MODEL_ARMOR"}, "response_truncated"),
+        ({"finish_reason": "MALFORMED_RESPONSE"}, "response_truncated"),
+        ({"finish_reason": "UNEXPECTED_TOOL_CALL"}, "not_requested"),
+        ({"finish_reason": "TOO_MANY_TOOL_CALLS"}, "not_requested"),
+        ({"stop_reason": "pause_turn"}, "not_requested"),
         ({"stop_reason": "refusal"}, "not_requested"),
         ({"stopReason": "max_tokens"}, "response_truncated"),
         ({"done_reason": "length"}, "response_truncated"),
@@ -159,6 +164,12 @@ def test_a_stream_that_was_cut_is_announced_and_not_run() -> None:
     assert problems(langchain.calls(first)) == ["response_truncated"]
     whole = first + AIMessageChunk(content="", chunk_position="last")
     assert problems(langchain.calls(whole)) == [None]
+    twice = AIMessageChunk(content="", response_metadata={"finish_reason": "length"})
+    joined = (
+        first + twice + twice + AIMessageChunk(content="", chunk_position="last")
+    )  # LangChain joins the two words to one
+    assert joined.response_metadata == {"finish_reason": "lengthlength"}
+    assert problems(langchain.calls(joined)) == ["response_truncated"]
     told = first + AIMessageChunk(content="", response_metadata={"finish_reason": "tool_calls"})
     assert problems(langchain.calls(told)) == [None]
 

@@ -975,6 +975,11 @@ def test_what_it_refuses() -> None:
         BatchToolNode([fast], handle_tool_errors=True)  # type: ignore[call-arg]
     with pytest.raises(InvalidTypeError, match="StaleResult"):
         node(fast, audit_sinks=[5])
+    for tools in (fast, "fast", None):
+        with pytest.raises(InvalidTypeError, match="tools must be a list of tools"):
+            BatchToolNode(tools)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="a tool must be LangChain's, toolbatch's or a function, not 5"):
+        BatchToolNode([fast, 5])  # type: ignore[list-item]
 
 
 async def test_input_without_calls(nothing_left: None) -> None:

@@ -206,6 +206,18 @@ def test_names_that_can_not_be_used(lane: Lane, name: Any) -> None:
         assert call.name == "unnamed_tool"
 
 
+@pytest.mark.parametrize("odd", [float("nan"), "deep"])
+def test_what_can_not_travel_back_is_no_reason_to_lose_a_call(odd: Any) -> None:
+    """A `caller` that JSON can't hold is left out of `echo`; the call is there, and so are its other facts (P6)."""
+    caller: Any = {"tool_id": odd}
+    for _ in range(5000 if odd == "deep" else 0):
+        caller = {"type": caller}
+    (call,) = anthropic.calls(message(use(caller=caller, toolset_name="files")))
+    assert call.echo == {"anthropic": {"toolset_name": "files"}}
+    (call,) = openai_responses.calls(responses(item(caller=caller, namespace="n")))
+    assert call.echo == {"openai_responses": {"namespace": "n"}}
+
+
 @EACH_LANE
 def test_entries_that_are_no_calls_at_all(lane: Lane) -> None:
     """A null or a text in the place of a chat call is a call without a name; elsewhere it has no type, so is none."""

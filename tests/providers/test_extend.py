@@ -428,3 +428,13 @@ def test_thinking_behind_which_nothing_came_is_left_out(kind: str) -> None:
         response = {"role": "assistant", "stop_reason": "max_tokens", "content": [*before, block]}
         anthropic.extend(messages, response)
         assert messages[1:] == ([{"role": "assistant", "content": before}] if before else [])
+
+
+def test_responses_an_item_id_used_before_is_left_out() -> None:
+    """Some servers count the ids of items anew in each turn, or give all of a turn's calls one: the endpoint refuses those."""
+    turn = responses(item("a", id="fc_0"), item("b", id="fc_0"))
+    history: list[Any] = [USER]
+    for _ in range(2):
+        RESPONSES.extended(turn, messages=history)
+    assert RESPONSES.refused(history) is None
+    assert [one.get("id") for one in history if one.get("type") == "function_call"] == ["fc_0", None, None, None]

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from mistral_common.exceptions import MistralCommonException
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
 from mistralai.client import Mistral
-from mistralai.client.models import AssistantMessage, ConversationResponse, FunctionResultEntry, TextChunk, ThinkChunk
+from mistralai.client.models import (
+    AssistantMessage,
+    ChatCompletionResponse,
+    ConversationResponse,
+    FunctionResultEntry,
+    TextChunk,
+    ThinkChunk,
+)
 
 from tests.providers.outcomes import PNG, ended, outcomes, succeeded
 from tests.providers.support import settled
@@ -293,3 +300,14 @@ def test_calls_of_two_turns_do_not_answer_each_other() -> None:
     with pytest.raises(InvalidInputError, match="another response"):
         mistral.extend([USER], second, settled(mistral.calls(first)))
     assert mistral.calls(first) != [ToolCall("lookup:0", "lookup", "{}")]
+
+
+def test_the_sdks_word_for_no_id_gives_the_same_calls() -> None:
+    """The snapshot of a response's calls answers its dump too, in which an id that is not there is not "null"."""
+    wire = mistral_chat({"type": "function", "function": {"name": "f", "arguments": "{}"}})
+    made = ChatCompletionResponse.model_validate(wire)
+    assert made.choices[0].message.tool_calls[0].id == "null"  # type: ignore[index, union-attr]
+    (ours,) = {call.id for form in (wire, made, made.model_dump()) for call in mistral.calls(form)}
+    messages: list[Any] = []
+    mistral.extend(messages, wire, settled(mistral.calls(made)))
+    assert messages[1]["tool_call_id"] == ours

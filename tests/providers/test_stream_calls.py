@@ -267,6 +267,39 @@ def test_an_id_that_comes_too_late_is_not_taken() -> None:
     assert early.wire_id == ""
 
 
+def test_an_id_that_runs_is_never_another_calls() -> None:
+    """Of a repeated id the first call keeps its own; but not if it gets it when the second one runs under it already."""
+    collector = openai_chat.StreamCollector()
+    first, second, third, _ = chunks(part(0, None, "f", '{"x":'), part(1, "a", "g", Y), part(2, "b", "h", Y))
+    early = [call for event in (first, second, third) for call in collector.add(event)]
+    assert [(call.id, call.name) for call in early] == [("a", "g")]
+    collector.add(chat_chunk({"tool_calls": [part(0, "a", None, "1}")]}, "tool_calls"))
+    announced = collector.calls(started=["a"])
+    assert [(call.name, call.arguments) for call in announced] == [("f", {"x": 1}), ("g", {"y": 2}), ("h", {"y": 2})]
+    assert announced[1] is early[0]
+    half = openai_chat.StreamCollector()
+    for event in chunks(part(0, "a", "f"), part(1, "ab", "g", Y), part(2, "c", "h", Y), finish=None):
+        half.add(event)
+    half.add(chat_chunk({"tool_calls": [part(0, "b"), part(0, None, None, X)]}, "tool_calls"))
+    assert [(call.id, call.name) for call in half.calls(started=["ab"])] == [("a", "f"), ("ab", "g"), ("c", "h")]
+
+
+def test_what_is_nested_too_deeply_can_be_read_from_anywhere() -> None:
+    """A response that could be put together can be asked for, however full the stack is then."""
+
+    def down(depth: int) -> Any:
+        return collector.response() if depth == 0 else down(depth - 1)
+
+    deep: Json = {}
+    for _ in range(470):
+        deep = {"a": deep}
+    collector = openai_chat.StreamCollector()
+    collector.add(chat_chunk({"reasoning_details": deep}))
+    collector.add(chat_chunk({"reasoning_details": {"b": 1}}))
+    (choice,) = down(300)["choices"]
+    assert choice["message"]["reasoning_details"]["b"] == 1
+
+
 def test_several_choices_are_kept_and_one_is_read() -> None:
     """Only one can become history: that which began first."""
 

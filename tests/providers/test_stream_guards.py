@@ -3,6 +3,7 @@
 import copy
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,13 @@ def test_blank_data_and_strangers_are_passed_over(lane: StreamLane) -> None:
 
 
 @EACH
+def test_a_line_of_the_wire_is_told(lane: StreamLane) -> None:
+    """Who feeds lines as they come from the socket reads what to do."""
+    with pytest.raises(InvalidInputError, match="give what is behind 'data:'"):
+        lane.module.StreamCollector().add(f"data: {json.dumps(events(lane)[0])}")
+
+
+@EACH
 def test_a_stream_of_another_lane_is_told(lane: StreamLane) -> None:
     """Silence would make it a turn without calls. A stream of nothing is one."""
     assert lane.module.StreamCollector().calls() == []
@@ -87,7 +95,9 @@ def test_a_stream_of_another_lane_is_told(lane: StreamLane) -> None:
     collector, early = lane.collected(events(other))
     assert early == []
     for ask in (collector.calls, collector.response):
-        with pytest.raises(InvalidTypeError, match="none of the events was one of this lane's stream"):
+        with pytest.raises(
+            InvalidTypeError, match=r"none of the events was one of this lane's stream.*calls\(\) reads it"
+        ):
             ask()
 
 
@@ -166,6 +176,51 @@ def test_a_second_response_is_not_taken_for_the_first(lane: StreamLane) -> None:
         for event in again:
             assert collector.add(event) == []
     assert len(collector.calls()) == 2
+
+
+def reasons(value: Any, to: Any) -> Any:
+    """A copy of an event in which each reason why the response ended is another."""
+    if isinstance(value, dict):
+        named = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+        return {name: to if name in named else reasons(entry, to) for name, entry in value.items()}
+    return [reasons(entry, to) for entry in value] if isinstance(value, list) else value
+
+
+@EACH
+@pytest.mark.parametrize("blank", ["", " ", "null"])
+def test_a_blank_reason_is_none(lane: StreamLane, blank: str) -> None:
+    """Some servers fill the field in every chunk; a stream that breaks off then has not ended."""
+    collector, _ = lane.collected([reasons(event, blank) for event in endless(lane)])
+    assert not collector.finished
+    assert codes(collector) == ["response_truncated"] * 2
+    if lane.name not in ("openai_responses", "ollama"):  # they have no such field
+        collector, _ = lane.collected([reasons(event, blank) for event in events(lane)])
+        assert not collector.finished
+        assert codes(collector) == ["response_truncated"] * 2
+
+
+@EACH
+def test_what_was_cut_off_does_not_become_whole(lane: StreamLane) -> None:
+    """A server that says the usual reason behind the true one runs nothing with it."""
+    turn = Turn(calls=[Called("aaaaaaaaa", "f", {"x": 1})], stop=lane.cuts[0])
+    cut = list(lane.events(turn, Cut()))
+    usual = [event for event in lane.events(replace(turn, stop=None), Cut()) if event not in cut]
+    assert usual
+    collector, _ = lane.collected(cut)
+    assert codes(collector) == ["response_truncated"]
+    with suppress(InvalidInputError):
+        for event in usual:
+            collector.add(event)
+    assert codes(collector) == ["response_truncated"]
+
+
+def test_a_reason_beside_an_error_is_no_end() -> None:
+    """A gateway that closes the choice in the chunk with the server's error: what came before is not whole."""
+    chunk = {**chat_chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}]})}
+    chunk["choices"][0]["finish_reason"] = "tool_calls"
+    collector, early = stream("openai_chat").collected([{**chunk, "error": {"message": "Overloaded."}}])
+    assert (early, collector.finished, collector.error) == ([], False, "Overloaded.")
+    assert codes(collector) == ["response_truncated"]
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

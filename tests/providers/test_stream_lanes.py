@@ -310,6 +310,28 @@ def test_anthropic_a_server_may_send_a_block_whole() -> None:
     assert codes(collector) == [None, "unknown_tool"]
 
 
+@pytest.mark.parametrize("name", ["anthropic", "bedrock", "cohere"])
+@pytest.mark.parametrize("order", [[0, 0, 1, 2], [1, 0, 2], [1, 2, 0]])
+def test_a_start_that_comes_late_or_twice_is_of_its_call(name: str, order: list[int]) -> None:
+    """It begins no second call: the one without input would be run without any."""
+    events = {"anthropic": use(0), "bedrock": bedrock_use(0), "cohere": cohere_use(0)}[name]
+    ends = {
+        "anthropic": ended(),
+        "bedrock": RUN,
+        "cohere": {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}},
+    }
+    collector, _ = fed(stream(name).module, *[events[place] for place in order], ends[name])
+    (one,) = collector.calls()
+    assert (one.name, one.arguments, one.problem, one.wire_id) == ("f", {"x": 1}, None, None)
+
+
+def test_anthropic_input_is_a_tools() -> None:
+    """A delta of input for a text gives it no member that every later request would be refused for."""
+    text = [start(0, type="text", text="Hm."), delta(0, type="input_json_delta", partial_json="{}"), stop(0)]
+    collector, _ = fed(anthropic, BEGUN, *text, ended("end_turn"))
+    assert collector.response()["content"] == [{"type": "text", "text": "Hm."}]
+
+
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
 def test_a_block_that_closed_does_not_change(name: str) -> None:
     """What is added to it is refused; blank input is none. A block that never closes is over when the next one begins."""
@@ -557,6 +579,16 @@ def bedrock_use(index: int, text: str = X, **more: Any) -> list[Json]:
     return block(
         index, {"toolUse": {"input": text}}, start={"toolUse": {"toolUseId": f"t{index}", "name": "f", **more}}
     )
+
+
+def cohere_use(index: int, text: str = X) -> list[Json]:
+    entry = {"id": f"t{index}", "type": "function", "function": {"name": "f", "arguments": ""}}
+    bodies: list[tuple[str, Json]] = [("start", entry), ("delta", {"function": {"arguments": text}})]
+    events: list[Json] = [
+        {"type": f"tool-call-{kind}", "index": index, "delta": {"message": {"tool_calls": body}}}
+        for kind, body in bodies
+    ]
+    return [*events, {"type": "tool-call-end", "index": index}]
 
 
 RUN = {"messageStop": {"stopReason": "tool_use", "additionalModelResponseFields": {"a": 1}}}

@@ -13,6 +13,7 @@ from tests.providers.outcomes import PNG
 from tests.providers.support import LANES, USER, Lane
 from toolbatch import Document, Image, Json, ToolBatch, ToolSession
 from toolbatch.testing import FakeProvider, Reply, ScriptedCall
+from toolbatch.tools import Decision, Interceptor, Prepared, Refused, Replace, ToolResult, ToolSuccess, Verdict
 
 EACH_LANE = pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)
 Ask = Callable[[list[Any]], Awaitable[Any]]
@@ -121,3 +122,75 @@ async def test_a_late_rich_result_is_told_in_words(lane: Lane) -> None:
     messages += notes
     assert lane.refused(messages) is None
     assert f"look (call a, tool turn 1) returned:\\nThe sea.\\n[image: image/png, {len(PNG)} bytes]" in repr(notes)
+
+
+@EACH_LANE
+async def test_the_same_bad_arguments_again_and_again_can_be_seen(lane: Lane) -> None:
+    """Ten turns of them: the tool never runs, each is counted, and a policy hears of each before it is answered (FIELD 82)."""
+    heard: list[tuple[str, str]] = []
+    ran: list[str] = []
+
+    class Breaker(Interceptor):
+        async def before(self, call: Prepared | Refused, proceed: Callable[[], Awaitable[Decision]]) -> Decision:
+            if isinstance(call, Refused):
+                heard.append((call.call.name, call.problem.code))
+            return await proceed()
+
+    async with ToolSession(tools={"delete": ran.append}, interceptors=[Breaker()]) as session:
+        for turn in range(10):
+            calls = lane.module.calls(lane.respond(lane.announce(f"call_{turn}", "delete", '{"path": "/et')))
+            async with session.batch(calls) as batch:
+                batch.start_all()
+            assert [outcome.status for outcome in batch.outcomes.values()] == ["failed"]
+        counted = session.counters["delete"]
+    assert heard == [("delete", "malformed_arguments")] * 10
+    assert (counted.failed, counted.started, ran) == (10, 0, [])
+
+
+@EACH_LANE
+async def test_a_failure_says_no_more_than_the_host_lets_it(lane: Lane) -> None:
+    """One option hides what exceptions say, whichever tool raises and whatever lane it goes out by; no traceback ever does (FIELD 115)."""
+
+    def connect(to: str) -> None:
+        raise ConnectionError(f"no route to {to} as admin:hunter2")
+
+    response = lane.respond(lane.call("call_1", "connect", {"to": "db"} if lane.name == "anthropic" else '{"to":"db"}'))
+    texts = {}
+    for detail in ("message", "type", lambda _: "It failed."):
+        async with ToolBatch(lane.module.calls(response), tools={"connect": connect}, error_detail=detail) as batch:
+            batch.start_all()
+        texts[str(detail)[:7]] = str(lane.extended(response, batch.result)[1:])
+    by_default, by_type, by_function = texts.values()
+    assert "hunter2" in by_default
+    assert "Traceback" not in by_default
+    assert "hunter2" not in by_type
+    assert "ConnectionError" in by_type
+    assert "It failed." in by_function
+    assert "hunter2" not in by_function
+
+
+@EACH_LANE
+async def test_secrets_are_taken_out_in_one_place(lane: Lane) -> None:
+    """One interceptor sees the results and the failures of all tools: none has to think of it by itself (FIELD 116)."""
+
+    class Redact(Interceptor):
+        async def after(self, call: Prepared, result: ToolResult, proceed: Callable[[], Awaitable[Verdict]]) -> Verdict:
+            said = result.content if isinstance(result, ToolSuccess) else result.message
+            return Replace(str(said).replace("hunter2", "[secret]")) if "hunter2" in str(said) else await proceed()
+
+    def read() -> str:
+        return "password: hunter2"
+
+    def fail() -> None:
+        raise LookupError("hunter2 is wrong")
+
+    none: Any = {} if lane.name == "anthropic" else "{}"
+    entries = [lane.call(f"call_{name}", name, none) for name in ("read", "fail")]
+    response = lane.respond(*entries)
+    tools = {"read": read, "fail": fail}
+    async with ToolBatch(lane.module.calls(response), tools=tools, interceptors=[Redact()]) as batch:
+        batch.start_all()
+    history = str(lane.extended(response, batch.result))
+    assert "hunter2" not in history
+    assert history.count("[secret]") == 2
+    assert "hunter2" not in repr(batch.outcomes)

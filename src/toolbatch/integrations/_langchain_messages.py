@@ -10,12 +10,26 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolbatch.core import CallProblem, Data, Document, Image, InvalidTypeError, Part, ToolCall, Url, preview
-from toolbatch.providers._content import Block, Carrier, content_of, document_text, place
-from toolbatch.providers._export import Answer
-from toolbatch.providers._ids import IdRule
-from toolbatch.providers._plain import field, items
-from toolbatch.providers._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, not_requested
-from toolbatch.providers._replay import arguments_object, arguments_text, replay_name
+from toolbatch.providers.kit import (
+    FILTERED,
+    TOKEN_LIMIT,
+    Answer,
+    Block,
+    Carrier,
+    Draft,
+    IdRule,
+    Turn,
+    arguments_object,
+    arguments_text,
+    content_of,
+    cut_off,
+    document_text,
+    field,
+    items,
+    not_requested,
+    place,
+    replay_name,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, ToolMessage
@@ -33,19 +47,32 @@ _UNFINISHED: Final = cut_off("the response was read before it was finished, so t
 _FAILED: Final = cut_off("the model's server ended the response before it was complete")
 _STOPPED: Final = cut_off("the response was cut off at a stop sequence, so the arguments may be incomplete")
 _MALFORMED: Final = cut_off("the provider says that the model wrote a malformed call")
+_NOT_ALLOWED: Final = not_requested(
+    "the server found a call, or more calls, than it allows", "Continue with fewer calls of declared tools, or without."
+)
+_PAUSED: Final = not_requested(
+    "the response was paused before its end", "If it is still needed, call the tool again and wait for its result."
+)
 _REFUSED: Final = not_requested(
     "the response ended as a refusal", "Do not call it again unless the user asks for something else."
 )
 _REASONS: Final[Mapping[str, CallProblem]] = {
     **dict.fromkeys(
-        ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"), TOKEN_LIMIT
+        ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "continuation"),
+        TOKEN_LIMIT,
     ),
     **dict.fromkeys(
         ("content_filter", "content_filtered", "safety", "recitation", "language", "blocklist", "prohibited_content"),
         FILTERED,
     ),
-    **dict.fromkeys(("spii", "image_safety", "guardrail_intervened", "error_toxic"), FILTERED),
-    **dict.fromkeys(("malformed_function_call", "malformed_tool_use", "malformed_model_output"), _MALFORMED),
+    **dict.fromkeys(
+        ("spii", "escalation", "model_armor", "image_safety", "guardrail_intervened", "error_toxic"), FILTERED
+    ),
+    **dict.fromkeys(
+        ("malformed_function_call", "malformed_response", "malformed_tool_use", "malformed_model_output"), _MALFORMED
+    ),
+    **dict.fromkeys(("unexpected_tool_call", "too_many_tool_calls"), _NOT_ALLOWED),
+    **dict.fromkeys(("pause_turn", "compaction"), _PAUSED),
     **dict.fromkeys(("error", "timeout", "failed", "cancelled", "incomplete"), _FAILED),
     **dict.fromkeys(("in_progress", "queued"), _UNFINISHED),
     "stop_sequence": _STOPPED,
@@ -90,10 +117,11 @@ def _truncation(message: object) -> CallProblem | None:
     metadata = field(message, "response_metadata")
     reasons = [field(metadata, key) for key in _REASON_KEYS]
     reasons += [field(field(metadata, "incomplete_details"), "reason"), field(metadata, "status")]
-    given = [reason for reason in reasons if isinstance(reason, str)]
+    given = [reason.lower() for reason in reasons if isinstance(reason, str)]
     for reason in given:
-        if reason.lower() in _REASONS:
-            return _REASONS[reason.lower()]
+        for word, problem in _REASONS.items():
+            if reason == word * (len(reason) // len(word)) and reason:  # a sum of chunks joins what each of them says
+                return problem
     is_chunk = field(message, "type") == "AIMessageChunk" and field(message, "tool_call_chunks")
     # LangChain marks the last chunk of every stream, so a sum without that mark is of a stream that was cut.
     if is_chunk and not given and hasattr(message, "chunk_position") and field(message, "chunk_position") != "last":

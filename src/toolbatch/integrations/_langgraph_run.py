@@ -24,13 +24,11 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from toolbatch.batch import current_call
-from toolbatch.batch._drive import Kind, kind_of
-from toolbatch.batch._placed import placed
+from toolbatch.batch.kit import Kind, kind_of, placed
 from toolbatch.core import Encoder, EncodingError, Snapshot, ToolCall, as_parts
-from toolbatch.providers._export import answers, exported
-from toolbatch.providers._ids import unused
+from toolbatch.providers.kit import answers, exported, unused
 from toolbatch.tools import AnyTool
-from toolbatch.tools._complaint import Problem, complaint, place, required, shown
+from toolbatch.tools.kit import Problem, complaint, place, required, shown
 
 from ._langchain_messages import answer_message, blocks_of, mended, used_ids
 from ._langgraph_turn import Given, Reply, read_response

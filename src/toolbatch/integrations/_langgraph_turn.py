@@ -25,8 +25,7 @@ from toolbatch.core import (
     Url,
     preview,
 )
-from toolbatch.providers._plain import field, items
-from toolbatch.providers._read import Turn
+from toolbatch.providers.kit import Turn, field, items
 
 from ._langchain_messages import is_tool_message, read_turn
 

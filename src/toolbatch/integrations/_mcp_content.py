@@ -15,7 +15,7 @@ from toolbatch.core import (
     ToolError,
     text_of,
 )
-from toolbatch.providers._plain import field, items, plain
+from toolbatch.providers.kit import field, items, plain
 
 __all__ = ["failure_of", "is_failure", "parts_of", "shown"]
 

@@ -8,8 +8,7 @@ from agents import Model, ModelResponse
 from agents.items import TResponseStreamEvent
 
 from toolbatch.core import InvalidTypeError, preview
-from toolbatch.providers._ids import IdRule, mint
-from toolbatch.providers._plain import field
+from toolbatch.providers.kit import IdRule, field, mint
 
 __all__ = ["distinct_ids"]
 

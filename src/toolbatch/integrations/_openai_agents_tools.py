@@ -31,7 +31,7 @@ from toolbatch.core import (
 )
 from toolbatch.ports import AuditSink
 from toolbatch.providers import openai_responses
-from toolbatch.providers._export import failure_text
+from toolbatch.providers.kit import failure_text
 from toolbatch.tools import AnyTool, Refused, Tool, ToolCatalog, prepare
 
 from ._runner import CallOptions, Runner, only_settlement, result_of, unshowable

@@ -39,10 +39,18 @@ from toolbatch.core import (
     preview,
     text_of,
 )
-from toolbatch.providers._export import failure_text
-from toolbatch.providers._ids import IdRule, unused
-from toolbatch.providers._plain import field, items
-from toolbatch.providers._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off
+from toolbatch.providers.kit import (
+    FILTERED,
+    TOKEN_LIMIT,
+    Draft,
+    IdRule,
+    Turn,
+    cut_off,
+    failure_text,
+    field,
+    items,
+    unused,
+)
 
 __all__ = [
     "answered_in_order",

@@ -38,7 +38,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.tools import ToolDenied
 from pydantic_ai.toolsets import AbstractToolset
 
-from toolbatch.batch._options import seconds
+from toolbatch.batch.kit import seconds
 from toolbatch.core import (
     CallProblem,
     Cancelled,
@@ -50,7 +50,7 @@ from toolbatch.core import (
     encode,
 )
 from toolbatch.ports import AuditSink
-from toolbatch.providers._export import failure_text
+from toolbatch.providers.kit import failure_text
 from toolbatch.tools import AnyTool, Tools
 
 from ._pydantic_ai_messages import answered_in_order, content_of, media_of, return_part, truncation, used_ids, with_ids

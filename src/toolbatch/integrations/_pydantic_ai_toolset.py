@@ -12,8 +12,7 @@ from pydantic_ai.exceptions import ApprovalRequired, ModelRetry
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from toolbatch.batch._drive import Kind, kind_of
-from toolbatch.batch._placed import placed
+from toolbatch.batch.kit import Kind, kind_of, placed
 from toolbatch.core import ToolCall, ToolError
 from toolbatch.tools import AnyTool, Refused, ToolCatalog, prepare, render_result
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
-from toolbatch.batch._threads import Job, workers
+from toolbatch.batch.kit import Job, workers
 
 __all__ = ["CallThreads"]
 

@@ -12,15 +12,19 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from toolbatch.batch._drive import Kind, kind_of
-from toolbatch.batch._placed import placed
+from toolbatch.batch.kit import Kind, kind_of, placed
 from toolbatch.core import InvalidInputError, Snapshot, ToolCall, ToolError
 from toolbatch.ports import LateNote
-from toolbatch.providers._export import answers, exported, late_text, require_list
-from toolbatch.providers._ids import unused
-from toolbatch.providers._plain import field
-from toolbatch.providers._read import require_choice
-from toolbatch.providers._tail import require_answered
+from toolbatch.providers.kit import (
+    answers,
+    exported,
+    field,
+    late_text,
+    require_answered,
+    require_choice,
+    require_list,
+    unused,
+)
 from toolbatch.tools import AnyTool, render_result
 
 from ._langchain_messages import answer_message, blocks_of, is_ai, is_tool_message, mended, read_turn, used_ids

@@ -22,9 +22,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode
 
 from toolbatch.batch import ToolBatch, ToolSession
-from toolbatch.core import BatchStateError, InvalidInputError, ToolCall, encode
+from toolbatch.core import BatchStateError, InvalidInputError, InvalidTypeError, ToolCall, encode, preview
 from toolbatch.ports import AuditSink
-from toolbatch.providers._plain import field
+from toolbatch.providers.kit import field
 from toolbatch.tools import AnyTool, Tool
 
 from ._langgraph_run import Seized, SeizedError, Turn, in_langchain, in_toolbatch, seize, with_json
@@ -49,7 +49,8 @@ class BatchToolNode(ToolNode):
 
     Differences from `ToolNode`: a tool that raises is an error for the model (`error_detail` says how much of it), its siblings
     run on; ids that are missing or repeated become ours, in the model's message too, which is replaced under its own id, as the
-    reducer `add_messages` does it. There is no `handle_tool_errors`, `wrap_tool_call` or `awrap_tool_call`: use `on_outcome`, or
+    reducer `add_messages` does it (not where each call comes by `Send`, as in `create_react_agent`: a node sees one call then,
+    answers each of two calls with one id, and leaves the id). There is no `handle_tool_errors`, `wrap_tool_call` or `awrap_tool_call`: use `on_outcome`, or
     wrap the tool. A synchronous tool runs in a thread of ours, which never keeps the process from ending.
 
     Args:
@@ -66,9 +67,8 @@ class BatchToolNode(ToolNode):
         **options: Options of every `ToolBatch`.
 
     Raises:
-        InvalidInputError: An option can't be used, or two tools have one name.
-        InvalidTypeError: An option is of a wrong type.
-        TypeError: There is no option of that name.
+        InvalidInputError: An option can't be used, or there is none of that name, or two tools have one name.
+        InvalidTypeError: An option or a tool is of a wrong type.
     """
 
     def __init__(
@@ -83,6 +83,8 @@ class BatchToolNode(ToolNode):
         messages_key: str = "messages",
         **options: Unpack[TurnOptions],
     ) -> None:
+        if isinstance(tools, str) or not isinstance(tools, Sequence):
+            raise InvalidTypeError(f"tools must be a list of tools, not {preview(tools)}")
         shown = [_langchain_tool(item) for item in tools]
         names = [item.name for item in shown]
         twice = next((each for each in names if names.count(each) > 1), None)
@@ -192,7 +194,11 @@ def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tool
 def _langchain_tool(item: BaseTool | AnyTool | Callable[..., Any]) -> BaseTool:
     if isinstance(item, Tool):
         return structured_tool(item)
-    return item if isinstance(item, BaseTool) else langchain_tool(item)
+    if isinstance(item, BaseTool):
+        return item
+    if not callable(item):
+        raise InvalidTypeError(f"a tool must be LangChain's, toolbatch's or a function, not {preview(item)}")
+    return langchain_tool(item)
 
 
 class _TurnTools(Mapping[str, Callable[..., Any]]):

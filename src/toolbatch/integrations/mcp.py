@@ -29,7 +29,7 @@ from toolbatch.batch import CallContext, current_call
 from toolbatch.core import BatchStateError, InvalidInputError, ToolbatchError
 from toolbatch.ports import AuditSink, CallProgress
 from toolbatch.providers import mcp as lane
-from toolbatch.providers._plain import field
+from toolbatch.providers.kit import field
 from toolbatch.tools import AnyTool, Tool, ToolCatalog, ToolOptions, Tools, unknown_tool_message
 
 from ._mcp_content import failure_of, is_failure, shown

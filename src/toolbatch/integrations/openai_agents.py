@@ -26,8 +26,7 @@ from agents import ToolCallItem, ToolCallOutputItem
 from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, ToolCall, preview
 from toolbatch.ports import LateNote
 from toolbatch.providers import openai_responses
-from toolbatch.providers._export import answers
-from toolbatch.providers._plain import field
+from toolbatch.providers.kit import answers, field
 
 from ._openai_agents_model import distinct_ids
 from ._openai_agents_tools import batched, custom_data

@@ -20,10 +20,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart, Us
 
 from toolbatch.core import InvalidTypeError, Snapshot, ToolCall, preview, require_closed
 from toolbatch.ports import LateNote
-from toolbatch.providers._export import answers, late_text, require_list
-from toolbatch.providers._plain import field, items
-from toolbatch.providers._read import require_choice
-from toolbatch.providers._tail import require_answered
+from toolbatch.providers.kit import answers, field, items, late_text, require_answered, require_choice, require_list
 
 from ._pydantic_ai_messages import read_turn, return_part, used_ids, with_ids
 from ._pydantic_ai_run import BatchTools

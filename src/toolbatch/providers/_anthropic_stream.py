@@ -6,11 +6,12 @@ from toolbatch.core import InvalidInputError, ToolCall, preview
 
 from ._plain import field, items
 from ._replay import arguments_object
-from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, weight
-from ._stream_blocks import Block, BlockCollector
+from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, reason_of, weight
+from ._stream_blocks import Block, BlockCollector, asks_for_tools
 
 __all__ = ["StreamCollector"]
 
+_CALL: Final = "tool_use"
 _OTHERS: Final = ("message_stop", "ping")
 _TEXTS: Final = {"text_delta": "text", "thinking_delta": "thinking"}
 _SAID: Final = {"signature_delta": ("signature",), "compaction_delta": ("content", "encrypted_content")}
@@ -20,7 +21,7 @@ _FILLS: Final = {  # which block a delta goes into
     "thinking_delta": "thinking",
     "signature_delta": "thinking",
     "compaction_delta": "compaction",
-    "input_json_delta": "tool_use",
+    "input_json_delta": _CALL,
 }
 _LAST_SAID: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 _LAST_SAID_BESIDE: Final = ("context_management", "input_transformations")
@@ -91,7 +92,11 @@ class StreamCollector(BlockCollector):
 
     def _begin(self, index: object, content_block: object) -> Block:
         fields = kept_members(content_block, *_TEXTS.values())
-        block = self._open(index, fields, is_call=fields.get("type") == "tool_use")
+        is_call = fields.get("type") == _CALL
+        begun = self._begun(index, fields, {"type": _CALL}, fields.get("id")) if is_call else None
+        if begun is not None:
+            return begun
+        block = self._open(index, fields, is_call=is_call)
         for name in _TEXTS.values():
             self._write(block, name, field(content_block, name))
         return block
@@ -104,6 +109,8 @@ class StreamCollector(BlockCollector):
         block = self._find(index) or self._begin(index, {"type": opens})  # where its start is lost
         own = block.fields.get("type")
         if kind == "input_json_delta":
+            if own in _TEXTS.values():
+                return
             self._write(block, "input", field(delta, "partial_json"))
         elif own != opens:
             return
@@ -125,6 +132,7 @@ class StreamCollector(BlockCollector):
     def _finish(self, event: object) -> None:
         said = {name: field(field(event, "delta"), name) for name in _LAST_SAID}
         said |= {name: field(event, name) for name in _LAST_SAID_BESIDE}
+        said["stop_reason"] = reason_of(said["stop_reason"], self._said.get("stop_reason"), asks_for_tools)
         said = {name: kept(value) for name, value in said.items() if value is not None}
         usage = {name: value for name, value in kept_members(field(event, "usage")).items() if value is not None}
         self._grow(weight(said) + weight(usage))
@@ -149,7 +157,7 @@ class StreamCollector(BlockCollector):
         blocks = [
             block
             for block in self._blocks
-            if block.fields.get("type") in ("text", "tool_use")
+            if block.fields.get("type") in ("text", _CALL)
             or (block.is_closed and (block.fields.get("type") not in _HOSTED_USES or _use_id(block) in answered))
         ]
         while blocks and blocks[-1].fields.get("type") in _THINKING:
@@ -158,7 +166,7 @@ class StreamCollector(BlockCollector):
 
     def _only(self, position: int) -> dict[str, Any]:
         *before, last = self._uses[: position + 1]
-        stubs = [{"type": "tool_use", "id": block.fields.get("id"), "name": None, "input": None} for block in before]
+        stubs = [{"type": _CALL, "id": block.fields.get("id"), "name": None, "input": None} for block in before]
         message = {"role": "assistant", "stop_reason": "tool_use", "content": [*stubs, _built(last)]}
         return {"id": (self._head or {}).get("id"), **message}
 
@@ -181,5 +189,5 @@ def _built(block: Block) -> dict[str, Any]:
         if name != "input":
             whole[name] = text
         elif text.strip():  # else it has none, or what its start said
-            whole["input"] = arguments_of(text) if whole.get("type") == "tool_use" else arguments_object(text)
+            whole["input"] = arguments_of(text) if whole.get("type") == _CALL else arguments_object(text)
     return whole

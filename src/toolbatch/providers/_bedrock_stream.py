@@ -7,8 +7,8 @@ from toolbatch.core import InvalidInputError, ToolCall
 
 from ._plain import OBJECT, field, items, members
 from ._replay import arguments_object
-from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, text_of_buffer, weight
-from ._stream_blocks import Block, BlockCollector
+from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, reason_of, text_of_buffer, weight
+from ._stream_blocks import Block, BlockCollector, asks_for_tools
 
 __all__ = ["StreamCollector"]
 
@@ -69,8 +69,10 @@ class StreamCollector(BlockCollector):
             case "contentBlockStop":
                 self._close(index)
             case "messageStop":
-                self._stop |= self._said(value, "stopReason", "additionalModelResponseFields")
-                self._stopped = "stopReason" in self._stop
+                reason = reason_of(field(value, "stopReason"), self._stop.get("stopReason"), asks_for_tools)
+                self._stop |= self._said(value, "additionalModelResponseFields")
+                self._stop |= {} if reason is None else {"stopReason": reason}
+                self._stopped = reason is not None
             case "metadata":
                 self._metadata |= self._said(value, "usage", "metrics", "trace", "performanceConfig", "serviceTier")
             case _ if name.endswith("Exception"):
@@ -86,7 +88,10 @@ class StreamCollector(BlockCollector):
 
     def _begin(self, index: object, kind: str, start: object) -> Block:
         fields = {"kind": kind, "start": kept_members(start), "pieces": []}
-        return self._open(index, fields, is_call=kind == "toolUse" and field(start, "type") != _HOSTED)
+        is_call = kind == "toolUse" and field(start, "type") != _HOSTED
+        lost = {"kind": kind, "start": {}, "pieces": []}
+        begun = self._begun(index, fields, lost, field(start, "toolUseId")) if is_call else None
+        return begun or self._open(index, fields, is_call=is_call)
 
     def _fill(self, index: object, kind: str, delta: object) -> None:
         block = self._find(index) or self._begin(index, _FILLS.get(kind, kind), {})  # text has no start of its own

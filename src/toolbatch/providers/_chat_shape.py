@@ -15,8 +15,8 @@ from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
 
 __all__ = [
-    "CUT_OFF",
     "carried",
+    "ended_early",
     "function_draft",
     "function_entry",
     "image_url",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 # `max_tokens`, `error` and their like are no values of OpenAI's: servers behind a gateway send them through.
-CUT_OFF: Final[Mapping[object, CallProblem]] = {
+_CUT_OFF: Final[Mapping[object, CallProblem]] = {
     "length": TOKEN_LIMIT,
     "max_tokens": TOKEN_LIMIT,
     "model_length": TOKEN_LIMIT,
@@ -37,6 +37,11 @@ CUT_OFF: Final[Mapping[object, CallProblem]] = {
     "error": cut_off("the response ended with an error of the model's server, so the arguments may be incomplete"),
 }
 """The finish reasons of a response whose calls may not be run. `stop` is none: many servers say so of calls (LANES 14.5)."""
+
+
+def ended_early(reason: object) -> CallProblem | None:
+    """Return why the calls of a response with this finish reason may not be run, if so."""
+    return _CUT_OFF.get(reason) if isinstance(reason, str) else None
 
 
 def read_choice(response: object, kind: str) -> tuple[object, CallProblem | None]:
@@ -48,7 +53,7 @@ def read_choice(response: object, kind: str) -> tuple[object, CallProblem | None
     choices = items(field(response, "choices"))
     if choices and field(choices[0], "message") is not None:
         reason = field(choices[0], "finish_reason")
-        return field(choices[0], "message"), CUT_OFF.get(reason) if isinstance(reason, str) else None
+        return field(choices[0], "message"), ended_early(reason)
     return _assistant_message(response, response, kind), None
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, final
 from toolbatch.core import InvalidInputError, ToolCall
 
 from ._plain import field, members
-from ._stream import DEFAULT_MAX_CHARS, Collector, kept, text_of_buffer, weight
+from ._stream import DEFAULT_MAX_CHARS, Collector, kept, reason_of, text_of_buffer, weight
 from ._stream_calls import Slots, each
 
 __all__ = ["StreamCollector"]
@@ -96,9 +96,8 @@ class StreamCollector(Collector):
             buffer.write(text)
 
     def _finish(self, delta: object) -> None:
-        if field(delta, "finish_reason") is not None:
-            self._finish_reason = kept(field(delta, "finish_reason"))
-            self._stopped = True
+        self._finish_reason = reason_of(field(delta, "finish_reason"), self._finish_reason, _runs)
+        self._stopped = self._finish_reason is not None
         if field(delta, "error"):
             self._report(field(delta, "error"))
         if field(delta, "usage") is not None:
@@ -129,3 +128,7 @@ class StreamCollector(Collector):
         from . import cohere  # not above: it offers this class
 
         return cohere.calls(response, expect=expect)
+
+
+def _runs(reason: object) -> bool:
+    return reason in ("TOOL_CALL", "COMPLETE")

@@ -9,7 +9,7 @@ from toolbatch.core import InvalidInputError, ToolCall, preview
 
 from ._gemini_wire import either, function_call
 from ._plain import field, items, members
-from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, text_of_buffer, weight
+from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer, weight
 
 __all__ = ["StreamCollector"]
 
@@ -229,9 +229,8 @@ class StreamCollector(Collector):
             for part in parts:
                 self._take_part(part)
             reason = either(candidate, "finishReason", "finish_reason")
-            if reason is not None:
-                self._reason = kept(reason)
-                self._stopped = str(self._reason).upper() not in _GOES_ON
+            self._reason = reason_of(reason, self._reason, _may_go_on)
+            self._stopped = self._reason is not None and str(self._reason).upper() not in _GOES_ON
         return True
 
     def _take_id(self, response_id: object, parts: list[Any]) -> None:
@@ -310,6 +309,10 @@ class StreamCollector(Collector):
         from . import gemini  # not above: it offers this class
 
         return gemini.calls(response, expect=expect)
+
+
+def _may_go_on(reason: object) -> bool:
+    return str(reason).upper() in ("STOP", *_GOES_ON)
 
 
 def _last_said(source: object, names: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from toolbatch.core import encode
 
-__all__ = ["IdRule", "assign", "mint", "unused"]
+__all__ = ["IdRule", "assign", "is_blank", "mint", "unused"]
 
 _MAX_BYTES: Final = 512  # what the core takes by default (`Limits.max_id_bytes`)
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -31,7 +31,7 @@ class IdRule:
 
     def usable(self, wire_id: object) -> bool:
         """Whether the provider's id can stay as it is."""
-        if not isinstance(wire_id, str) or not wire_id.strip() or wire_id == _UNSET:
+        if not isinstance(wire_id, str) or is_blank(wire_id):
             return False
         if self.max_chars is not None and len(wire_id) > self.max_chars:
             return False
@@ -43,6 +43,11 @@ class IdRule:
             return len(wire_id.encode()) <= _MAX_BYTES
         except UnicodeEncodeError:  # a lone surrogate is not text
             return False
+
+
+def is_blank(wire_id: object) -> bool:
+    """Whether what stands for an id, or for another of a provider's words, says nothing."""
+    return wire_id is None or (isinstance(wire_id, str) and (not wire_id.strip() or wire_id == _UNSET))
 
 
 def mint(seed: Sequence[object], taken: Collection[str], exact_chars: int | None = None) -> str:

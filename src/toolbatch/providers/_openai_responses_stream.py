@@ -7,7 +7,7 @@ from typing import Any, Final, final
 from toolbatch.core import InvalidInputError, ToolCall, preview
 
 from ._plain import field, items
-from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, text_of_buffer, weight
+from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer, weight
 
 __all__ = ["StreamCollector"]
 
@@ -145,9 +145,11 @@ class StreamCollector(Collector):
             fields.pop("id", None)
         output = [kept_members(item) for item in items(field(response, "output"))]
         self._grow(weight(fields) + weight(output))
+        before = self._head.get("status") if self._stopped else None
         self._head |= fields
         if kind in _ENDS:
-            self._head["status"] = fields["status"] if fields.get("status") in _ENDS else kind
+            said = fields["status"] if fields.get("status") in _ENDS else kind
+            self._head["status"] = reason_of(said, before, _runs)
             self._final = output
             self._stopped = True
             if fields.get("error"):
@@ -244,6 +246,10 @@ class StreamCollector(Collector):
         from . import openai_responses  # not above: it offers this class
 
         return openai_responses.calls(response, expect=expect)
+
+
+def _runs(status: object) -> bool:
+    return status == "completed"
 
 
 def _place(event: object) -> int | None:

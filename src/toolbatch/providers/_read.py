@@ -20,7 +20,7 @@ from toolbatch.core import (
     sound,
 )
 
-from ._ids import IdRule, assign
+from ._ids import IdRule, assign, is_blank
 from ._plain import plain
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Turn",
     "as_text",
     "cut_off",
+    "echo_of",
     "not_requested",
     "require_choice",
 ]
@@ -92,6 +93,18 @@ def as_text(value: object) -> str:
         return preview(value, 200)
 
 
+def echo_of(facts: Mapping[str, object]) -> dict[str, Any]:
+    """Return those of a call's `facts` that are there, detached. One that JSON can't hold could not travel back: it is left out."""
+    kept: dict[str, Any] = {}
+    for name, fact in facts.items():
+        if fact:
+            try:
+                kept[name] = plain(fact)
+            except (ToolbatchError, RecursionError):
+                continue
+    return kept
+
+
 def _read_name(name: object) -> tuple[str, CallProblem | None]:
     if not isinstance(name, str) or not name.strip():
         problem = "The call has no tool name, so nothing was run. Call one of the declared tools by its name."
@@ -143,7 +156,9 @@ class Turn:
 
     def _seed(self, position: int) -> Sequence[object]:
         draft = self.drafts[position]
-        return [as_text(part) for part in (self.response_id, draft.name, draft.arguments, draft.wire_id)]
+        # No id is an id that says nothing: an SDK fills in its own word for it, and the wire has none.
+        wire_id = None if is_blank(draft.wire_id) else draft.wire_id
+        return [as_text(part) for part in (self.response_id, draft.name, draft.arguments, wire_id)]
 
 
 def _call(draft: Draft, call_id: str) -> ToolCall:

@@ -7,12 +7,13 @@ sent whole, and the lane's own `calls` reads that. So a stream and a whole respo
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, ToolbatchError, ToolCall, cut, preview
 
+from ._ids import is_blank
 from ._plain import field, members
 from ._read import as_text, cut_off
 
@@ -24,6 +25,7 @@ __all__ = [
     "arguments_of",
     "kept",
     "kept_members",
+    "reason_of",
     "text_of_buffer",
     "weight",
 ]
@@ -88,6 +90,21 @@ def _detached(value: object) -> Any:
 def kept_members(value: object, *without: str) -> dict[str, Any]:
     """Return a detached copy of a JSON object's members, each as `kept` does; none where there is no object."""
     return {str(name): kept(entry) for name, entry in members(value).items() if name not in without}
+
+
+def reason_of(said: object, before: object, runs: Callable[[Any], bool]) -> Any:
+    """Return why a response ended, of what an event says and what was said `before`; `None` where nothing was.
+
+    Some servers fill the field in every chunk, with nothing or "null" until they have a reason. And a reason for which calls are
+    not run stands, whatever is said behind it: what was cut off does not become whole.
+
+    Args:
+        said: The event's reason, of any type.
+        before: What this returned of the events before.
+        runs: Whether calls are run for a reason.
+    """
+    reason = kept(said)
+    return before if is_blank(reason) or not (before is None or runs(before)) else reason
 
 
 def weight(value: object) -> int:
@@ -218,7 +235,10 @@ class Collector(ABC):
             InvalidTypeError: Events came, and none of them was this lane's.
         """
         if self._stranger is not None and not self._known:
-            raise InvalidTypeError(f"none of the events was one of this lane's stream; the first was {self._stranger}")
+            raise InvalidTypeError(
+                f"none of the events was one of this lane's stream; the first was {self._stranger}. "
+                "A whole response needs no collector: the lane's calls() reads it"
+            )
         return self._whole()
 
     # -- what a lane fills in ----------------------------------------------------------------------------------------
@@ -279,12 +299,17 @@ class Collector(ABC):
         """Return `reason`, or what stands for it if the stream broke off."""
         return INTERRUPTED if reason is None or self._broken else reason
 
-    def _unchanged(self, position: int | None, text: str) -> bool:
+    def _unchanged(self, position: int | None, text: str | None) -> bool:
         """Whether a call was returned already, so that nothing is added to it. Blank text is passed over.
+
+        `None` asks of its id, which stays what it is also where only a later call was returned: of a repeated id the first call
+        keeps its own, so an id that comes late could be taken from the call that runs under it.
 
         Raises:
             InvalidInputError: It was, and there is something to add: the stream contradicts itself.
         """
+        if text is None:
+            return position is not None and any(place >= position for place in self._fixed)
         if position not in self._fixed:
             return False
         if text.strip():
@@ -342,7 +367,13 @@ def _parsed(event: object) -> object | None:
             return None
         if text == _DONE:
             return _DONE
-        event = json.loads(text)
+        try:
+            event = json.loads(text)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{preview(text, 200)} can't be read as JSON ({error}); of a server-sent event, give what is behind 'data:'. "
+                "The response counts as broken off"
+            ) from error
         if not isinstance(event, dict):
             raise InvalidInputError(f"the data of an event must be a JSON object, not {preview(text, 200)}")
         return event

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ._stream import DEFAULT_MAX_CHARS, Collector, text_of_buffer, weight
 
-__all__ = ["Block", "BlockCollector"]
+__all__ = ["Block", "BlockCollector", "asks_for_tools"]
 
 _BLOCK: Final = 1024  # what a block weighs beside its text
 
@@ -56,6 +56,27 @@ class BlockCollector(Collector):
             self._at[index] = block
         return block
 
+    def _begun(self, index: object, fields: dict[str, Any], lost: dict[str, Any], call_id: object) -> Block | None:
+        """Return the call whose start this is, where it comes behind its first delta, or twice; `None` where it begins one.
+
+        Taken for another call, the first would be one without input, and would be run.
+
+        Args:
+            index: The block's index.
+            fields: Its members.
+            lost: What a call has whose start has not come.
+            call_id: The call's id.
+        """
+        block = self._at.get(index) if isinstance(index, (int, str)) else None
+        if block is None or block.position is None:
+            return None
+        if block.fields == lost and not self._unchanged(block.position, None):
+            self._grow(weight(fields))
+            block.fields |= fields
+            return block
+        is_twice = bool(call_id) and block.fields == fields and not (block.buffers or block.is_closed)
+        return block if is_twice else None
+
     def _find(self, index: object) -> Block | None:
         """Return the block that an event is about: the last one, where it does not say."""
         if isinstance(index, (int, str)):
@@ -78,3 +99,8 @@ class BlockCollector(Collector):
     def _end_call(self, block: Block) -> None:
         if block.position is not None:
             self._end([block.position])
+
+
+def asks_for_tools(reason: object) -> bool:
+    """Whether a response with this stop reason waits for its calls to be run: only one does."""
+    return reason == "tool_use"

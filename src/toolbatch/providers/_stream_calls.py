@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
+from ._ids import is_blank
 from ._plain import OBJECT, field, items, members
 from ._read import as_text
 from ._stream import kept, text_of_buffer, weight
@@ -16,11 +17,10 @@ from ._stream import kept, text_of_buffer, weight
 __all__ = ["Grow", "Slot", "Slots", "Unchanged", "each"]
 
 _MARKS: Final = re.compile(r'[\\"{}\[\]]')
-_UNSET: Final = "null"  # the Mistral SDK's default for an id that it did not get
 _OWN: Final = ("index", "id", "function", "custom")
 _MAX_LABEL: Final = 4096  # an id or a name of that length can't be used anyway, and need not grow
 Grow = Callable[[int], None]
-Unchanged = Callable[[int | None, str], bool]
+Unchanged = Callable[[int | None, str | None], bool]
 _CALL: Final = 1024  # what a call weighs beside its text
 
 
@@ -29,10 +29,6 @@ def each(value: object) -> list[Any]:
     if value and (isinstance(value, OBJECT) or hasattr(value, "__dict__")):  # Mistral's mark for "not sent" is false
         return [value]
     return items(value)
-
-
-def _is_blank(wire_id: object) -> bool:
-    return wire_id is None or (isinstance(wire_id, str) and (not wire_id.strip() or wire_id == _UNSET))
 
 
 class _Fragment(NamedTuple):
@@ -157,7 +153,7 @@ class Slot:
 
     def belongs(self, fragment: _Fragment) -> bool:
         """Whether a fragment that comes under this call's index can be a part of it. If not, it begins another call."""
-        known = not _is_blank(self._id) and not _is_blank(fragment.wire_id)
+        known = not is_blank(self._id) and not is_blank(fragment.wire_id)
         if known and self._id != fragment.wire_id:
             # Another id is another call (Grok, Gemini's compatible endpoint), and a call has a name. Without one it is an id
             # that is new on each fragment, or the second half of one.
@@ -168,6 +164,13 @@ class Slot:
             return False
         # A name that stands on every fragment; but an object that is whole leaves nothing for this one to be a part of.
         return not (self.is_whole and fragment.has_arguments) or (known and self._repeats(fragment.arguments))
+
+    def is_begun_by(self, fragment: _Fragment) -> bool:
+        """Whether the first fragment of a call, as the stream says, is this one's: it comes late, or twice."""
+        if not self._name and is_blank(self._id):
+            return not self._unchanged(self.position, None)
+        is_same = not is_blank(self._id) and (self._id, self._name) == (fragment.wire_id, fragment.name)
+        return is_same and not (self._size or fragment.has_arguments)
 
     def _repeats(self, arguments: object) -> bool:
         if not isinstance(arguments, str):
@@ -190,13 +193,13 @@ class Slot:
 
     def _take_id(self, fragment: _Fragment) -> None:
         wire_id = fragment.wire_id
-        if _is_blank(self._id):
-            if wire_id is not None and not self._unchanged(self.position, ""):
+        if is_blank(self._id):
+            if wire_id is not None and not self._unchanged(self.position, None):
                 self._grow(weight(wire_id))
                 self._id = wire_id
-        elif isinstance(self._id, str) and isinstance(wire_id, str) and wire_id != self._id and not _is_blank(wire_id):
+        elif isinstance(self._id, str) and isinstance(wire_id, str) and wire_id != self._id and not is_blank(wire_id):
             is_rest = not (fragment.name or fragment.has_arguments or self._size)  # nothing else is in the fragment
-            if is_rest and len(self._id) < _MAX_LABEL:
+            if is_rest and len(self._id) < _MAX_LABEL and not self._unchanged(self.position, None):
                 self._grow(len(wire_id))
                 self._id += wire_id
 
@@ -268,9 +271,9 @@ class Slots:
             begins: Whether the stream says that it is the first of its call.
         """
         fragment = _fragment(entry)
-        slot = None if begins else self._target(fragment)
+        slot = self._target(fragment)
         ended: list[int] = []
-        if slot is None or not slot.belongs(fragment):
+        if slot is None or not (slot.is_begun_by(fragment) if begins else slot.belongs(fragment)):
             if fragment.is_hollow:
                 return []
             if self.slots and self.slots[-1].is_whole:
@@ -292,7 +295,7 @@ class Slots:
             if slot is None and loose is not None and not (fragment.name and loose.is_named):
                 slot = loose
             return slot
-        if isinstance(fragment.wire_id, str) and not _is_blank(fragment.wire_id) and fragment.wire_id in self._ids:
+        if isinstance(fragment.wire_id, str) and not is_blank(fragment.wire_id) and fragment.wire_id in self._ids:
             return self._ids[fragment.wire_id]
         return self.slots[-1] if self.slots else None
 

@@ -6,14 +6,16 @@ from typing import Any, Final
 
 from toolbatch.core import InvalidInputError, preview
 
+from ._chat_shape import ended_early
 from ._plain import OBJECT, field, items, members
-from ._stream import DEFAULT_MAX_CHARS, Collector, kept, text_of_buffer, weight
+from ._stream import DEFAULT_MAX_CHARS, Collector, kept, reason_of, text_of_buffer, weight
 from ._stream_calls import Grow, Slots, Unchanged, each
 
 __all__ = ["ChatCollector", "Content", "Tree", "built", "merge"]
 
 _HEAD: Final = ("created", "model", "service_tier", "system_fingerprint", "usage")
 _CHOICE_WEIGHT: Final = 4096
+_MAX_DEPTH: Final = 32
 _CHOICE: Final = ("index", "delta", "message", "finish_reason")
 _LABELS: Final = frozenset(("id", "index", "type", "role", "format", "signature"))  # said anew, and not continued
 
@@ -21,19 +23,24 @@ Tree = dict[str, Any]
 """An object that is being put together: its texts are buffers."""
 
 
-def merge(tree: Tree, delta: object, grow: Grow, *without: str) -> None:
+def merge(tree: Tree, delta: object, grow: Grow, *without: str, depth: int = 0) -> None:
     """Add a delta's members to `tree`: text goes on, lists go on, objects are merged, all else is said anew.
 
-    That is what the `openai` SDK does (`lib/streaming/_deltas.py`), but for ids and numbers, which it adds up.
+    That is what the `openai` SDK does (`lib/streaming/_deltas.py`), but for ids and numbers, which it adds up. What is nested
+    deeper than any message comes whole, so that what was put together can be read again from anywhere.
     """
     for name, value in members(delta).items():
         if value is not None and name not in without:
             if name not in tree:
                 grow(weight(name))
-            tree[name] = _merged(tree.get(name), name, value, grow)
+            tree[name] = _merged(tree.get(name), name, value, grow, depth)
 
 
-def _merged(old: Any, name: str, value: object, grow: Grow) -> Any:
+def _merged(old: Any, name: str, value: object, grow: Grow, depth: int) -> Any:
+    if depth == _MAX_DEPTH:
+        copy = kept(value)
+        grow(weight(copy))
+        return copy
     if hasattr(value, "__dict__") and not isinstance(value, (str, *OBJECT)):
         value = members(value)
     if isinstance(value, str) and name not in _LABELS and (old is None or isinstance(old, StringIO)):
@@ -43,7 +50,7 @@ def _merged(old: Any, name: str, value: object, grow: Grow) -> Any:
         return buffer
     if isinstance(value, OBJECT) and (old is None or isinstance(old, dict)):
         tree: Tree = {} if old is None else old
-        merge(tree, value, grow)
+        merge(tree, value, grow, depth=depth + 1)
         return tree
     if isinstance(value, (list, tuple)) and (old is None or isinstance(old, list)):
         more = [kept(entry) for entry in value]
@@ -54,12 +61,12 @@ def _merged(old: Any, name: str, value: object, grow: Grow) -> Any:
     return kept(value) if old is None or not isinstance(old, (StringIO, dict, list)) else old
 
 
-def built(value: Any) -> Any:
+def built(value: Any, depth: int = 0) -> Any:
     """Return what was put together, as new, plain data."""
     if isinstance(value, StringIO):
         return text_of_buffer(value)
-    if isinstance(value, dict):
-        return {kept(name): built(entry) for name, entry in value.items()}
+    if isinstance(value, dict) and depth <= _MAX_DEPTH:
+        return {kept(name): built(entry, depth + 1) for name, entry in value.items()}
     return kept(value)
 
 
@@ -143,9 +150,7 @@ class _Choice:
         merge(self._message, delta, self._grow, "content", "tool_calls")
         ended = [position for entry in each(field(delta, "tool_calls")) for position in self.slots.take(entry)]
         merge(self._rest, choice, self._grow, *_CHOICE)
-        reason = field(choice, "finish_reason")
-        if reason is not None:
-            self.finish_reason = kept(reason)
+        self.finish_reason = reason_of(field(choice, "finish_reason"), self.finish_reason, _runs)
         return ended
 
     def whole(self, index: int, finish_reason: object) -> dict[str, Any]:
@@ -156,9 +161,13 @@ class _Choice:
         return {"index": index, "message": message, "finish_reason": finish_reason, **built(self._rest)}
 
 
-def _free(_position: int | None, _text: str) -> bool:
+def _free(_position: int | None, _text: str | None) -> bool:
     """Let calls change: none of this choice is ever returned early."""
     return False
+
+
+def _runs(reason: object) -> bool:
+    return ended_early(reason) is None
 
 
 def _delta(choice: object) -> object:
@@ -177,11 +186,11 @@ class ChatCollector(Collector):
 
     def _take(self, event: Any) -> bool:
         error, choices = field(event, "error"), field(event, "choices")
+        if error:  # first: a finish reason in the same chunk does not make the response whole
+            self._report(error)
         if isinstance(choices, (list, tuple)):
             self._take_head(event, choices)
             self._take_choices(choices)
-        if error:  # may come with a finish reason of its own
-            self._report(error)
         return isinstance(choices, (list, tuple)) or bool(error)
 
     def _take_choices(self, choices: Sequence[object]) -> None:

@@ -48,7 +48,7 @@ from ._content import (
 from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule, unused
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, not_requested, require_choice
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, echo_of, not_requested, require_choice
 from ._replay import arguments_object, replay_name
 from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
@@ -212,8 +212,7 @@ def _read(response: object) -> Turn:
 
 
 def _echo(block: object) -> Mapping[str, Any] | None:
-    facts = {name: field(block, name) for name in ("toolset_name", "caller")}
-    kept = {name: plain(fact) for name, fact in facts.items() if fact}
+    kept = echo_of({name: field(block, name) for name in ("toolset_name", "caller")})
     return {_LANE: kept} if kept else None
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from toolbatch.core import Data, Image, Part, Snapshot, Text, ToolCall, described
 from toolbatch.ports import LateNote
 
-from ._chat_shape import CUT_OFF, function_draft, read_message, user_note
+from ._chat_shape import ended_early, function_draft, read_message, user_note
 from ._content import Block, Carrier, Place, carries, place
 from ._export import Answer, answers, exported, require_list
 from ._ids import IdRule
@@ -113,7 +113,7 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
 
 def _read(response: object) -> Turn:
     message, reason = read_message(response, "done_reason", "ChatResponse")
-    truncated = CUT_OFF.get(reason) if isinstance(reason, str) else None
+    truncated = ended_early(reason)
     drafts = [function_draft(entry, truncated) for entry in items(field(message, "tool_calls"))]
     # There is no response id; the time is the same in no two responses.
     created = field(response, "created_at")

@@ -33,7 +33,7 @@ from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule, unused
 from ._openai_responses_stream import StreamCollector
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, require_choice
+from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, echo_of, require_choice
 from ._replay import arguments_text, replay_name
 from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, is_program, result_item
 from ._tail import require_answered
@@ -147,7 +147,7 @@ def extend(
     """Append the response's output items, then one output a call, to the input list `messages`, and nothing else (P2).
 
     Every item goes back as it came, in its place: a reasoning item without the item that it led to is refused. Ids that
-    the endpoint would refuse are ours on both sides. Arguments that are no JSON object become one, `{"INVALID_JSON":
+    the endpoint would refuse are ours on both sides; a call's own `id`, which is optional, is left out then. Arguments that are no JSON object become one, `{"INVALID_JSON":
     text}`, and none become `{}`: strict servers refuse the conversation for ever otherwise.
 
     Args:
@@ -176,6 +176,7 @@ def extend(
     ids = unused([call.id for call in announced], open_before)
     unread = zip(rows, ids, strict=True)
     output = [_call_item(item, *next(unread)) if _kind(item) else _item(item) for item in turn.source]
+    _drop_used_item_ids(output, history)
     outputs = [
         result_item(row.call, call_id, row.text, row.parts, carrier)
         for row, call_id in zip(rows, ids, strict=True)
@@ -245,13 +246,14 @@ def _is_async(item: object) -> bool:
 
 def _echo(item: object, described_tools: Collection[tuple[object, object]]) -> Mapping[str, Any] | None:
     caller, namespace = field(item, "caller"), field(item, "namespace")
-    facts = {
-        "caller": caller,
-        "namespace": namespace,
-        "async": _is_async(item),
-        "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
-    }
-    kept = {name: plain(fact) for name, fact in facts.items() if fact}
+    kept = echo_of(
+        {
+            "caller": caller,
+            "namespace": namespace,
+            "async": _is_async(item),
+            "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
+        }
+    )
     return {LANE: kept} if kept else None
 
 
@@ -320,6 +322,17 @@ def _call_item(item: object, answer: Answer, call_id: str) -> dict[str, Any]:
     if answer.call.kind == "custom":
         return {**copy, "input": plain(as_text(field(item, "input")))}
     return {**copy, "arguments": arguments_text(field(item, "arguments"))}
+
+
+def _drop_used_item_ids(output: list[dict[str, Any]], history: list[Any]) -> None:
+    """Remove the own ids of calls that another item has: "Duplicate item found with id". Some servers count them anew each turn."""
+    used = {item_id for item_id in (field(item, "id") for item in history) if isinstance(item_id, str)}
+    for item in output:
+        item_id = item.get("id")
+        if isinstance(item_id, str):
+            if item_id in used and _kind(item):
+                del item["id"]
+            used.add(item_id)
 
 
 def _item(item: object) -> dict[str, Any]:
