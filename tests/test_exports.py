@@ -114,6 +114,7 @@ HEAVY = {
     "temporalio",
     "asyncpg",
     "multiprocessing",
+    "sqlite3",
 }
 
 

@@ -16,11 +16,10 @@ __all__ = ["LoopBackend", "ProcessBackend", "TemporalBackend", "ThreadBackend", 
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _loop, _process, _temporal, _temporal_worker, _thread
+    if name in __all__:
+        from . import _loop, _process, _temporal, _temporal_worker, _thread
 
-    for module in (_loop, _process, _temporal, _temporal_worker, _thread):
-        if name in module.__all__:
-            return getattr(module, name)
-    raise AssertionError(name)
+        for module in (_loop, _process, _temporal, _temporal_worker, _thread):
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,9 @@
-"""Output budgets: what a result that is too long becomes, where the whole of it is kept, and how a model reads it back."""
+"""Output budgets: what a result that is too long becomes, where the whole of it is kept, and how a model reads it back.
+
+The store on disk is loaded when it is asked for: a batch alone loads no database.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from ._budget import OutputBudget, OverflowPolicy
 from ._estimate import TokenCount, estimate_tokens
@@ -6,7 +11,9 @@ from ._locators import READER_NAME
 from ._memory import MemorySpillStore
 from ._reader import Reader, make_reader
 from ._shorten import Truncation, truncate_middle
-from ._sqlite import SqliteSpillStore
+
+if TYPE_CHECKING:
+    from ._sqlite import SqliteSpillStore
 
 __all__ = [
     "READER_NAME",
@@ -21,3 +28,11 @@ __all__ = [
     "make_reader",
     "truncate_middle",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SqliteSpillStore":
+        from ._sqlite import SqliteSpillStore
+
+        return SqliteSpillStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
