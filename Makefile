@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fmt docs bench bench-peers test-oldest clean
+.PHONY: demo test lint fmt docs site compare bench bench-peers test-oldest clean
 
 demo: $(VENV)/demo.stamp
 	@$(BIN)/python examples/demo.py
@@ -21,6 +21,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/python tools/render_table.py --check
 	$(BIN)/python -m tools.render_lanes --check
 	$(BIN)/python -m tools.screenshots --check
+	$(BIN)/python -m tools.render_pictures --check
 
 fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
@@ -30,6 +31,13 @@ docs: $(VENV)/dev.stamp
 	$(BIN)/python tools/render_table.py
 	$(BIN)/python -m tools.render_lanes
 	$(BIN)/python -m tools.screenshots
+	$(BIN)/python -m tools.render_pictures
+
+site: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+compare: $(VENV)/peers.stamp
+	$(VENV)-peers/bin/python -m tools.compare_peers
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks
