@@ -58,8 +58,7 @@ def begin_elsewhere(engine: "Engine", execution: Execution) -> None:
 
 async def take_place(engine: "Engine", execution: Execution, work: Work) -> None:
     """Wait for the turn of a guided call."""
-    if engine.places.is_free(work):
-        engine.places.take(execution, work)
+    if engine.places.try_take(execution, work):
         return
     turn = engine.loop.create_future()
     engine.places.wait(execution, work._replace(kind=Kind.TURN, fn=turn))

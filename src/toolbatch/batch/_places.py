@@ -28,11 +28,18 @@ class Places:
         self.alone: Execution | None = None  # the last that was to run alone; it does while it has its place
         self.taken = 0  # invariant: the executions that have a place
 
-    def is_free(self, work: Work) -> bool:
-        """Whether `work` may be launched now, with nobody in front of it."""
+    def try_take(self, execution: Execution, work: Work) -> bool:
+        """Give a call its place if `work` may be launched now, with nobody in front of it; say whether it has it."""
         if self.alone is None and not self._queue and not work.is_alone and not work.resources:
-            return self.taken < self._limit  # the usual case, without another call
-        return not self._queue and self._fits(work) and self._locked.isdisjoint(work.resources)
+            if self.taken >= self._limit:
+                return False
+            self.taken += 1  # the usual case, without another call
+            execution.has_place = True
+            return True
+        if self._queue or not self._fits(work) or not self._locked.isdisjoint(work.resources):
+            return False
+        self.take(execution, work)
+        return True
 
     def take(self, execution: Execution, work: Work) -> None:
         """Give a call its place."""

@@ -9,7 +9,7 @@ from toolbatch.core import CallProblem
 from ._drive import Kind, Work
 from ._execution import Execution
 from ._guide import Guided, guide
-from ._launching import launch
+from ._launching import run
 from ._watching import prepared_context
 
 if TYPE_CHECKING:
@@ -33,20 +33,25 @@ def start(engine: "Engine", execution: Execution, work: Work | Guided | CallProb
     execution.timeout = bound
     engine.started += 1
     context = prepared_context(engine, execution, tool) if engine.watchers else None
-    run = work.work if isinstance(work, Guided) else work
-    if run is not None and run.kind is Kind.AWAITABLE and asyncio.isfuture(run.fn):
-        execution.started_at = engine.loop.time()  # it may be running already (B5)
     if isinstance(work, Guided):
         execution.is_guided = True
         execution.deadline = engine.deadline
-        if run is not None and run.kind is Kind.AWAITABLE:
-            execution.work = run  # so that what is never awaited can be closed
+        if work.work is not None and work.work.kind is Kind.AWAITABLE:
+            execution.work = work.work  # so that what is never awaited can be closed
+            _note_future(engine, execution, work.work)
         engine.crew.launch(execution, guide(engine, execution, work), context)
         return
+    if work.kind is Kind.AWAITABLE:
+        _note_future(engine, execution, work)
     if context is not None:
         work = work._replace(context=context)
-    if engine.places.is_free(work):
-        launch(engine, execution, work)
+    if engine.places.try_take(execution, work):
+        run(engine, execution, work)
     else:
         engine.places.wait(execution, work._replace(context=copy_context() if context is None else context))
         engine.is_watchful = True
+
+
+def _note_future(engine: "Engine", execution: Execution, work: Work) -> None:
+    if asyncio.isfuture(work.fn):
+        execution.started_at = engine.loop.time()  # it may be running already (B5)
