@@ -22,6 +22,7 @@ from toolbatch.ports import (
     NotApplied,
     NotSendableError,
     RemoteToolError,
+    ResultNotSendableError,
     WorkerKilledError,
 )
 from toolbatch.testing import _backend_tools
@@ -70,6 +71,39 @@ async def test_a_tool_that_calls_exit_has_failed_and_ends_nobody() -> None:
         with pytest.raises(ToolError, match="SystemExit: 3"):
             await Bench(backend).run(tools.exit_politely)
         assert await Bench(backend).run(tools.pid) == before
+
+
+async def test_what_a_tool_has_forked_does_not_answer_for_it_or_for_the_next_call() -> None:
+    """A child that comes to the tool's end goes: its word would be taken for that of whichever call runs then."""
+    async with processes() as backend, Witness.listening() as witness:
+        asked = Ask(tools.returns_twice, {"port": witness.port})
+        assert await Bench(backend).ask(asked) == "the parent's"
+        child = await witness.line()
+        run = Bench(backend).start(Ask(tools.wait_for_word, {"port": witness.port}))
+        line = await witness.line()
+        child.let_go()
+        await child.gone()
+        line.let_go()
+        assert await run == "heard"
+        assert await Bench(backend).run(_backend_tools.add, a=1) == 2
+        assert asked.notes == []
+
+
+async def test_an_exception_that_can_not_be_asked_what_it_is_is_the_tools_failure() -> None:
+    """And does not end the worker."""
+    async with processes() as backend:
+        before = await Bench(backend).run(tools.pid)
+        with pytest.raises(RemoteToolError, match="x"):
+            await Bench(backend).run(tools.fail_opaquely)
+        assert await Bench(backend).run(tools.pid) == before
+
+
+@pytest.mark.parametrize("how", [SystemExit, asyncio.CancelledError, tools.Unspeakable])
+async def test_a_result_that_raises_where_it_is_read_is_one_that_can_not_be_sent(how: type[BaseException]) -> None:
+    """It ends no host, is no cancellation, and is told with what is known: the tool ran to its end."""
+    async with processes() as backend:
+        with pytest.raises(ResultNotSendableError, match=how.__name__):
+            await Bench(backend).run(tools.lay_trap, how=how)
 
 
 async def test_a_tool_that_wants_too_much_memory_fails_alone() -> None:

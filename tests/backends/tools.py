@@ -89,6 +89,54 @@ def with_children(port: int, *, exits: bool) -> None:
         os._exit(0)
 
 
+def returns_twice(port: int) -> str:
+    """Fork; both return, the child once the parent's call is long answered."""
+    if os.fork() == 0:
+        with connect(port) as line:
+            current_call().progress("from the child")
+            line.recv(1)
+            return "the child's"
+    return "the parent's"
+
+
+class Opaque(Exception):
+    """Nothing can be had of it, not even what it is."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("no attributes")
+
+
+def fail_opaquely() -> None:
+    """Raise what can't be asked what it is."""
+    raise Opaque("x")
+
+
+def _raise(how: type[BaseException]) -> None:
+    raise how
+
+
+class Trap:
+    """A value that raises where it is read."""
+
+    def __init__(self, how: type[BaseException]) -> None:
+        self.how = how
+
+    def __reduce__(self) -> Any:
+        return _raise, (self.how,)
+
+
+class Unspeakable(Exception):
+    """Its text can't be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def lay_trap(how: type[BaseException]) -> Trap:
+    """Return a value that raises in the host."""
+    return Trap(how)
+
+
 def leave_child(port: int) -> str:
     """Leave a program behind, and return."""
     subprocess.Popen([sys.executable, "-c", CHILD, str(port)])
@@ -99,6 +147,13 @@ def ignore_sigterm(port: int) -> None:
     """Do not listen to those who ask nicely."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     connect(port).recv(1)
+
+
+def wait_for_word(port: int) -> str:
+    """Wait until the witness says something."""
+    with connect(port) as line:
+        line.recv(1)
+    return "heard"
 
 
 def listen(port: int) -> str:

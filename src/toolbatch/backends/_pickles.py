@@ -186,9 +186,15 @@ def load(data: bytes) -> Any:
     """
     try:
         return _Unpickler(io.BytesIO(data)).load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a value's own code must not end the program that reads it
         raise NotPicklableError(_why(error)) from error
 
 
 def _why(error: BaseException) -> str:
-    return f"{type(error).__name__}: {preview(error, 200) if not str(error) else str(error)[:200]}"
+    try:
+        text = str(error)[:200]
+    except Exception:  # noqa: BLE001  the exception of a value's own code may be anything
+        text = ""
+    return f"{type(error).__name__}: {text or preview(error, 200)}"

@@ -18,7 +18,7 @@ import traceback
 from contextlib import suppress
 from contextvars import Context, copy_context
 from types import FrameType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from toolbatch.core import InvalidInputError, ToolError, cut, preview
 from toolbatch.ports import CallNote
@@ -66,6 +66,7 @@ class _Worker:
         self._remote: RemoteCall | None = None
         self._task: asyncio.Task[Any] | None = None
         self._parent = os.getppid()
+        self._pid = os.getpid()
         self._cpu_seconds: float | None = None
 
     # -- the other thread --------------------------------------------------------------------------------------------------
@@ -182,12 +183,16 @@ class _Worker:
         self._reply(kind, data)
 
     def _reply(self, kind: Kind, data: bytes) -> None:
+        if (
+            os.getpid() != self._pid
+        ):  # what a tool has forked has come to the tool's end: it is no worker, and its word not the call's
+            _end_fork(succeeded=kind is not Kind.RAISED)
         self._done += 1  # before it is sent: the host may close the socket as soon as it has it
         self._send(kind, data)
 
     def _note(self, note: CallNote) -> None:
-        if self._remote is None:
-            return  # a thread that outlived its tool
+        if self._remote is None or os.getpid() != self._pid:
+            return  # a thread that outlived its tool, or what a tool has forked
         if note.what == "progress":  # which is cut in any case, and replaced by the next
             note = note._replace(args=tuple(cut(arg or "", MAX_WORDS // 8) for arg in note.args))
         try:
@@ -264,8 +269,9 @@ def _limit(name: str, most: int) -> None:
 
 
 def _packed_error(error: BaseException, *, is_stopped: bool) -> bytes:
-    is_cancellation = isinstance(error, asyncio.CancelledError)
-    if not isinstance(error, Exception) and not is_cancellation:
+    kind = type(error)  # isinstance() would ask the exception, which may raise
+    is_cancellation = issubclass(kind, asyncio.CancelledError)
+    if not issubclass(kind, Exception) and not is_cancellation:
         # Such as SystemExit: it was meant for a process of the tool's own, and must not end the host's.
         error = ToolError(f"The tool ended its process: {_described(error)}", "tool_failed")
     with suppress(Exception):
@@ -284,7 +290,7 @@ def _pickled(error: BaseException) -> bytes | None:
 
 
 def _described(error: BaseException) -> str:
-    if isinstance(error, NotPicklableError):
+    if issubclass(type(error), NotPicklableError):
         return _text(error)
     return cut(f"{type(error).__name__}: {_text(error)}", MAX_WORDS // 8)
 
@@ -295,6 +301,14 @@ def _text(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001  a message that can't be made must not hide what happened
         return type(error).__name__
     return cut(text, MAX_WORDS // 8) if text.strip() else preview(error)
+
+
+def _end_fork(*, succeeded: bool) -> NoReturn:
+    """End what a tool has forked, as a program that has nothing left to do."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(0 if succeeded else 1)
 
 
 def _end_all() -> None:
