@@ -16,6 +16,7 @@ from tests.operations import pg
 from tests.operations.conftest import postgres, schema
 from toolbatch.cli import main
 from toolbatch.operations import PostgresOperationStore, SqliteOperationStore
+from toolbatch.operations._owners import this_owner
 from toolbatch.ports import Claimed, Operation, OperationRecord, OperationStore
 
 __all__ = ["postgres", "schema"]
@@ -82,6 +83,41 @@ def test_a_list_can_be_narrowed(path: Path, capsys: pytest.CaptureFixture[str], 
     assert run("list", *options) == 0
     assert capsys.readouterr().out == "0 open operations\n"
     assert run("list", "--older", "30m", "--prefix", "acme/run-7/", "--limit", "5") == 1
+
+
+def test_the_limit_counts_what_is_listed_and_tells_of_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An old claim of somebody else must not hide one whose process has ended: nothing open would be exit code 0."""
+    gone = this_owner().split(" ")
+    gone[2] = str(1 << 30)  # no process has such an id
+
+    async def fill() -> None:
+        async with SqliteOperationStore(path, owner=" ".join(gone)) as store:
+            for number in range(2):
+                await store.claim(Operation(f"acme/run-8/{number}", "pay", {}))
+
+    asyncio.run(fill())
+    assert run("list", "--gone", "--limit", "1") == 1
+    told = capsys.readouterr()
+    assert "acme/run-8/0" in told.out
+    assert "1 open operation\n" in told.out
+    assert "more than these 1" in told.err
+    assert run("list", "--gone", "--limit", "2") == 1
+    assert not capsys.readouterr().err
+    assert run("list", "--limit", "2") == 1
+    assert "more than these 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["list"], ["list", "--json"], ["show", PAY]])
+def test_a_terminal_without_unicode_shows_what_it_can(
+    path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """What its encoding lacks is escaped."""
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii", write_through=True))
+    run(*options)
+    assert b"amount" in shown.getvalue()
+    if "--json" in options:
+        assert json.loads(shown.getvalue())["summary"] == '{"amount":50,"to":"ä"}'
 
 
 def test_a_script_gets_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import io
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from toolbatch.core import InvalidInputError, preview
 from toolbatch.operations import PostgresOperationStore, SqliteOperationStore, owner_state
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 _DONE: Final = 0
 _NOT_DONE: Final = 1
+_ALL: Final = (1 << 31) - 1
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BY: Final = "toolbatch operations"
 _ALIVE: Final = ("running", "this_process")
@@ -102,14 +104,18 @@ def _positive(text: str) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     async def listed(store: OperationStore) -> list[OperationRecord]:
-        found = await store.unresolved(prefix=options.prefix, limit=options.limit)
+        most = _ALL if options.gone else options.limit + 1  # the limit counts what is listed
+        found = await store.unresolved(prefix=options.prefix, limit=most)
         return [one for one in found if not options.gone or owner_state(one.owner) == "gone"]
 
-    records = [record for record in _ask(options, listed) if row_of(record).age >= options.older]
+    fitting = [record for record in _ask(options, listed) if row_of(record).age >= options.older]
+    records = fitting[: options.limit]
     if options.json:
         _write_json(*records)
     else:
-        show_rows([row_of(record) for record in records], sys.stdout)
+        show_rows([row_of(record) for record in records], _out())
+    if len(fitting) > len(records):
+        _say(f"there are more than these {len(records)}: see --limit")
     return _NOT_DONE if records else _DONE
 
 
@@ -120,7 +126,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         _write_json(record)
     else:
-        sys.stdout.writelines(details(record))
+        _out().writelines(details(record))
     return _DONE
 
 
@@ -236,7 +242,14 @@ def _store(options: argparse.Namespace) -> "PostgresOperationStore | SqliteOpera
 
 
 def _write_json(*records: OperationRecord) -> None:
-    sys.stdout.writelines(f"{json.dumps(to_dict(record), ensure_ascii=False)}\n" for record in records)
+    sys.stdout.writelines(f"{json.dumps(to_dict(record))}\n" for record in records)
+
+
+def _out() -> TextIO:
+    """Return standard output, where what its encoding lacks is escaped: an operation must be readable on any terminal."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return sys.stdout
 
 
 def _say(text: str) -> None:
