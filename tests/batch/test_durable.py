@@ -424,6 +424,50 @@ async def test_a_tool_that_has_done_nothing_releases_its_claim() -> None:
     assert bank.paid == ["a", "a"]
 
 
+@pytest.mark.parametrize(
+    ("answers", "left", "said"),
+    [
+        ([ConnectionError("reset"), NotApplied("refused")], "open", "outcome_unknown"),
+        ([NotApplied("refused"), ConnectionError("reset"), NotApplied("refused")], "open", "outcome_unknown"),
+        ([NotApplied("refused"), NotApplied("refused")], "free", "not_applied"),
+    ],
+)
+async def test_the_last_of_several_attempts_speaks_for_itself_only(
+    answers: list[Exception], left: str, said: str
+) -> None:
+    """A payment that may have been sent, and then a refused connection: the claim is kept, or it would be paid twice."""
+    store, waiting = MemoryOperationStore(), list(answers)
+
+    async def pay() -> None:
+        raise waiting.pop(0)
+
+    async def retry(proceed: Proceed) -> Any:
+        while len(waiting) > 1:
+            with suppress(ConnectionError, NotApplied):
+                await proceed()
+        return await proceed()
+
+    batch = await run_durable(store, pay, interceptors=[durable(store), Around(retry)])
+    assert (code(result_of(batch), "a"), await state(store)) == (said, left)
+    assert message(result_of(batch), "a").count("verify") == (left == "open")
+
+
+async def test_what_stands_around_a_tool_may_say_that_its_one_attempt_was_not_applied() -> None:
+    """Such as a host's own translation of a refused connection."""
+    store = MemoryOperationStore()
+
+    async def translate(proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except ConnectionRefusedError as error:
+            raise NotApplied("nothing was sent") from error
+
+    batch = await run_durable(
+        store, Bank(fails=ConnectionRefusedError("no")), interceptors=[durable(store), Around(translate)]
+    )
+    assert (code(result_of(batch), "a"), await state(store)) == ("not_applied", "free")
+
+
 async def test_a_backends_word_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     """Not started: free. Run to its end, with a value that can't be sent: done, and not to be done again. Unknown: open."""
     for error, known, said in (

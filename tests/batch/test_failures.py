@@ -12,7 +12,10 @@ from tests.batch.clock import ClockLoop, turned
 from tests.batch.kit import Stubborn, calls, check_batch, code, codes, end, forever, instant, message, result_of, turn
 from tests.batch.stages import Around, passes
 from toolbatch import ToolBatch, ToolCall, ToolError, ToolSession
+from toolbatch.batch import DurableOperations
 from toolbatch.batch._failures import read_failure
+from toolbatch.operations import MemoryOperationStore
+from toolbatch.tools import Interceptor
 
 
 class Silent(Exception):
@@ -27,6 +30,13 @@ class Unspeakable(Exception):
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
+
+
+class Opaque(Exception):
+    """Nothing can be had of it, not even what it is."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("no attributes")
 
 
 class Murderous(Exception):
@@ -386,3 +396,30 @@ def test_what_passes_through_the_loop(error: BaseException, in_thread: bool) -> 
     snapshot = result_of(batch)
     assert codes(snapshot) == {"done": "success", "a": "tool_error", "b": "batch_failed"}
     assert end(snapshot, "b").status == "error"
+
+
+async def fails_opaquely() -> NoReturn:
+    """A tool."""
+    raise Opaque("x")
+
+
+def fails_opaquely_in_a_thread() -> NoReturn:
+    """Another."""
+    raise Opaque("x")
+
+
+@pytest.mark.parametrize(
+    "hook", [None, lambda: Around(passes), lambda: DurableOperations(MemoryOperationStore(), tenant="t")]
+)
+@pytest.mark.parametrize("fn", [fails_opaquely, fails_opaquely_in_a_thread])
+async def test_an_exception_that_can_not_be_asked_what_it_is_settles_its_call(
+    fn: Callable[[], Any], hook: Callable[[], Interceptor] | None
+) -> None:
+    """isinstance() asks the exception, and what that raises must neither leave the call pending nor take its place."""
+    hooks = [] if hook is None else [hook()]
+    async with asyncio.timeout(10):
+        async with ToolBatch([ToolCall("a", "x")], tools={"x": fn}, interceptors=hooks, run_id="run") as batch:
+            batch.start_all()
+            snapshot = await batch.snapshot()
+    assert code(snapshot, "a") == "tool_error"
+    assert message(snapshot, "a").startswith("x")

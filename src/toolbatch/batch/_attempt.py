@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from toolbatch.core import Closed, RejectionReason, ToolError
 from toolbatch.observe import log_event
+from toolbatch.ports import NotApplied
 from toolbatch.tools import ToolTimeoutError, render_result
 
 from ._accounts import publish_late
 from ._execution import Execution, Phase
-from ._failures import Failure, discard, read_failure, throw
+from ._failures import Failure, discard, is_a, read_failure, throw
 
 if TYPE_CHECKING:
     from toolbatch.core import Settlement
@@ -66,6 +67,7 @@ class Attempt(Execution):
 
     @started_at.setter
     def started_at(self, when: float | None) -> None:
+        self.owner.entered_count += self._entered_at is None and when is not None
         self._entered_at = when
         if self.owner.started_at is None:
             self.owner.started_at = when
@@ -80,6 +82,7 @@ class Attempt(Execution):
 
     def raised(self, engine: "Engine", error: BaseException) -> None:
         """The tool has raised: hand the exception to the guide, or note that it came late."""
+        self.owner.not_applied_count += self.started and is_a(error, NotApplied)
         failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
         if failure.is_cancellation and self.stop_requested:
             self.acknowledged = True

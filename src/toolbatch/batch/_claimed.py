@@ -18,12 +18,14 @@ from toolbatch.ports import (
 )
 from toolbatch.tools import Prepared, render_result
 
-from ._execution import Execution
+from ._execution import OUTCOME_UNKNOWN, Execution
+from ._failures import is_a
 from ._saved import Saved, read_result, saved_failure, saved_result
 
 __all__ = ["ClaimedCall", "DurableOperationError", "not_started", "replayed", "tell_failed", "unknown_text"]
 
 _IN_DOUBT: Final = "It is not known whether it took effect: verify that before repeating it."
+_EARLIER: Final = f"The last attempt at this call had no effect, but an earlier one may have had. {_IN_DOUBT}"
 
 
 class DurableOperationError(ToolError):
@@ -67,11 +69,15 @@ class ClaimedCall:
         """Run the tool, and write down how it ended before anyone is told."""
         execution = self._execution
         before = execution.attempts[-1:]
+        counts = execution.entered_count, execution.not_applied_count
         execution.on_late = self._ended_late if self._is_innermost else None
         try:
             value = await proceed()
-        except NotApplied:
-            await self._release()
+        except NotApplied as error:
+            if not self._may_have_been_applied(*counts):
+                await self._release()
+            elif replay != "safe":
+                raise DurableOperationError(_EARLIER, OUTCOME_UNKNOWN) from error
             raise
         except BackendResultError as error:  # the work is done; only its value could not come here (B23)
             with suppress(ClaimLostError):  # the host has settled it meanwhile, which stands
@@ -80,7 +86,7 @@ class ClaimedCall:
         except BaseException as error:
             if self._is_innermost and not self._was_entered(before):
                 self._beside(self._release())
-            elif replay != "safe" and isinstance(error, Exception) and not isinstance(error, BackendUnknownError):
+            elif replay != "safe" and is_a(error, Exception) and not is_a(error, BackendUnknownError):
                 execution.doubt = _IN_DOUBT
             raise
         finally:
@@ -103,6 +109,11 @@ class ClaimedCall:
         """Whether the tool's code was entered under this claim; certain, since what was not is withdrawn by now (B5)."""
         last = self._execution.attempts[-1:]
         return last != before and bool(last) and last[0].started
+
+    def _may_have_been_applied(self, entered_before: int, not_applied_before: int) -> bool:
+        """Whether `NotApplied` says less than all: what stands around the tool has run it several times, and not each has said so."""
+        entered = self._execution.entered_count - entered_before
+        return entered > 1 and entered > self._execution.not_applied_count - not_applied_before
 
     def _result(self, value: object) -> bytes:
         """Return what is saved of a value. One that can't be shown is saved as that: the work is done all the same (B23)."""
@@ -146,7 +157,7 @@ class ClaimedCall:
         """The tool has ended, though nobody waits for it any more: the operation's end is known all the same."""
         if succeeded:
             self._beside(self._complete_late(self._result(value)))
-        elif isinstance(value, NotApplied):
+        elif is_a(value, NotApplied):
             self._beside(self._release())
 
     async def _complete_late(self, result: bytes) -> None:

@@ -15,7 +15,7 @@ from toolbatch.tools import AnyTool
 
 from ._context import current_call
 from ._execution import Execution, current_execution
-from ._failures import discard, is_awaitable
+from ._failures import discard, is_a, is_awaitable
 from ._reports import raised, returned
 from ._threads import Job
 
@@ -120,7 +120,7 @@ async def _drive_function(
 
 def was_thrown_in(execution: Execution, error: BaseException) -> bool:
     """Whether a coroutine gets `error` from outside, where a loop is torn down: then it must not go on after it."""
-    if not isinstance(error, GeneratorExit) or execution.task is None:
+    if not is_a(error, GeneratorExit) or execution.task is None:
         return False  # an eager task takes its first steps before anyone knows it
     try:
         return asyncio.current_task() is not execution.task

@@ -90,6 +90,8 @@ class Execution:
     has_place = False  # it is one of those that `max_concurrency` counts
     is_guided = False  # a task of ours takes it through its stages (T3)
     is_told_late = False  # `on_late` has heard of it
+    entered_count = 0  # of a guided call: how many attempts were entered
+    not_applied_count = 0  # and how many of them have said that they had no effect (D2)
     may_run = False  # of a guided call: it is its turn, and what stands around its tool may run it
     attempts: "tuple[Attempt, ...]" = ()  # of a guided call: those that go on, and the last; none once nothing goes on
     is_answered = False  # it can't be run or may not, and a batch has answered it by itself

@@ -5,11 +5,13 @@ import concurrent.futures
 import inspect
 from collections.abc import Callable, Iterator
 from types import CoroutineType
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn, TypeGuard, TypeVar
 
 from toolbatch.core import ToolError
 
-__all__ = ["ErrorDetail", "Failure", "discard", "is_awaitable", "read_failure", "throw"]
+__all__ = ["ErrorDetail", "Failure", "discard", "is_a", "is_awaitable", "read_failure", "throw"]
+
+E = TypeVar("E", bound=BaseException)
 
 ErrorDetail = Literal["message", "type"] | Callable[[BaseException], str]
 """What the model reads of an exception: its message, its type's name, or what a function makes of it (B21)."""
@@ -38,11 +40,16 @@ class Failure(NamedTuple):
     passes_through: BaseException | None = None
 
 
+def is_a(error: object, kinds: type[E] | tuple[type[E], ...]) -> TypeGuard[E]:
+    """Whether an exception is of a class; isinstance() would ask it for its `__class__`, and that may raise."""
+    return issubclass(type(error), kinds)
+
+
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     waiting = [error]  # and no recursion: a group may be deeper than the stack
     while waiting:
         member = waiting.pop()
-        if isinstance(member, BaseExceptionGroup):
+        if is_a(member, BaseExceptionGroup):
             waiting.extend(reversed(member.exceptions))
         else:
             yield member
@@ -50,10 +57,10 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _text(error: BaseException, detail: ErrorDetail) -> str:
     name = type(error).__name__
-    if detail == "type" and not isinstance(error, ToolError):
+    if detail == "type" and not is_a(error, ToolError):
         return name
     try:
-        text = error.message if isinstance(error, ToolError) else detail(error) if callable(detail) else str(error)
+        text = error.message if is_a(error, ToolError) else detail(error) if callable(detail) else str(error)
     except BaseException:  # noqa: BLE001  a message that can't be made must not hide that the tool failed
         return name
     return text if isinstance(text, str) and text.strip() else name
@@ -76,15 +83,15 @@ def read_failure(
 def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[type[BaseException], ...]) -> Failure:
     cancellations = _CANCELLATIONS + cancel_exceptions
     leaves = list(_leaves(error))
-    errors = [leaf for leaf in leaves if not isinstance(leaf, cancellations)]
+    errors = [leaf for leaf in leaves if not is_a(leaf, cancellations)]
     if not errors:
         return Failure(is_cancellation=True, code=None, message="Tool call was cancelled.")
     texts = [_text(leaf, detail) for leaf in errors[:_MAX_LEAVES]]
     if len(errors) > _MAX_LEAVES:
         texts.append(f"and {len(errors) - _MAX_LEAVES} more")
-    own = next((leaf for leaf in errors if isinstance(leaf, ToolError)), None)
-    fatal = next((leaf for leaf in errors if isinstance(leaf, ToolError) and leaf.is_fatal), None)
-    passing = next((leaf for leaf in errors if isinstance(leaf, _PASSES_THROUGH)), None)
+    own = next((leaf for leaf in errors if is_a(leaf, ToolError)), None)
+    fatal = next((leaf for leaf in errors if is_a(leaf, ToolError) and leaf.is_fatal), None)
+    passing = next((leaf for leaf in errors if is_a(leaf, _PASSES_THROUGH)), None)
     code = (fatal or own or ToolError("")).code
     return Failure(is_cancellation=False, code=code, message="; ".join(texts), fatal=fatal, passes_through=passing)
 

@@ -34,7 +34,7 @@ from ._attempt import Attempt
 from ._claimed import DurableOperationError
 from ._drive import was_thrown_in
 from ._execution import NEVER, Execution, Phase
-from ._failures import discard, read_failure
+from ._failures import discard, is_a, read_failure
 from ._launching import give_place, run, take_place
 from ._placeholders import give_up
 from ._reports import raised, returned
@@ -79,7 +79,7 @@ async def guide(engine: "Engine", execution: Execution, guided: Guided) -> None:
     except BaseException as error:
         if was_thrown_in(execution, error):
             raise
-        if _is_too_late(execution, error) and not isinstance(error, KeyboardInterrupt | SystemExit):
+        if _is_too_late(execution, error) and not is_a(error, (KeyboardInterrupt, SystemExit)):
             _tell_too_late(engine, execution)
         else:
             raised(engine, execution, error)  # whatever the host's policies raise is the call's outcome (B4)
@@ -92,7 +92,7 @@ async def guide(engine: "Engine", execution: Execution, guided: Guided) -> None:
 
 def _is_too_late(execution: Execution, error: BaseException | None = None) -> bool:
     """Whether the call is over and its guide has nothing to add: what counts as late is what the tool says, once."""
-    return execution.is_over and (bool(execution.attempts) or isinstance(error, CancelledError))
+    return execution.is_over and (bool(execution.attempts) or is_a(error, CancelledError))
 
 
 def _tell_too_late(engine: "Engine", execution: Execution) -> None:
@@ -112,7 +112,7 @@ async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Ca
     except BaseException as error:
         if was_thrown_in(execution, error) or execution.is_over:
             raise
-        if isinstance(error, Exception | KeyboardInterrupt | SystemExit):
+        if is_a(error, (Exception, KeyboardInterrupt, SystemExit)):
             raise  # it ends the turn
         message = "%s was denied: deciding on it failed"
         log_event("decision_failed", message, execution.call.id, exc_info=error, **execution.identity)
@@ -251,11 +251,11 @@ def _abort(engine: "Engine", execution: Execution, abort: Abort) -> None:
 
 def _fail(engine: "Engine", execution: Execution, final: ToolFailure, result: ToolResult) -> None:
     """Settle a call that failed: as its tool's own error, or as what the policies have made of it."""
-    was_fatal = isinstance(result, ToolFailure) and getattr(result.error, "is_fatal", False)
-    if final is result and isinstance(final.error, ToolTimeoutError):
+    was_fatal = isinstance(result, ToolFailure) and is_a(result.error, ToolError) and result.error.is_fatal
+    if final is result and is_a(final.error, ToolTimeoutError):
         engine.end(execution)
         engine.close_call(execution, "timeout", final.message)
-    elif final is result and isinstance(final.error, DurableOperationError) and not execution.is_pending:
+    elif final is result and is_a(final.error, DurableOperationError) and not execution.is_pending:
         _answer_durable(engine, execution, final.error)
     elif final is result:
         raised(engine, execution, final.error)

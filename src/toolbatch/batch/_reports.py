@@ -10,7 +10,7 @@ from toolbatch.tools import AnyTool, render_result
 from ._accounts import publish_late
 from ._attempt import Attempt
 from ._execution import Execution
-from ._failures import Failure, discard, read_failure, throw
+from ._failures import Failure, discard, is_a, read_failure, throw
 from ._placeholders import give_up
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     if failure.is_cancellation:
         engine.feed(execution, engine.closure.cancel, failure.message)
     else:
-        if (
-            isinstance(error, BackendUnknownError) and not execution.is_over
-        ):  # the model must read that it may have happened
+        if is_a(error, BackendUnknownError) and not execution.is_over:  # the model must read that it may have happened
             engine.feed(execution, engine.closure.close_call, "error", failure.code, failure.message, "unknown")
         else:
             _fail(engine, execution, failure)
