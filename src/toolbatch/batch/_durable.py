@@ -53,7 +53,7 @@ class DurableOperations(Interceptor):
     run again by itself.
 
     - What the tool returns completes the operation. A result that comes after the call's outcome does so too.
-    - `NotApplied` releases it: the call may be made again.
+    - `NotApplied` releases it: the call may be made again. After several attempts under one claim each of them must have said so.
     - Anything else that a tool raises, a timeout, a cancellation and a crash leave it unknown, since it may have had its
       effect. The model is told to verify that first.
     - A completion that can't be written ends the turn as `checkpoint_failed`. While claims can't be written, no call starts
