@@ -358,6 +358,7 @@ def test_shown_text_is_harmless(text: str, bound: int) -> None:
         ("page 3 of 10", None), ("3", None), ("", None), ("3 of 0", None), ("-1 of 10", None), ("half", None), ("NaN", None),
         ('{"progress": true}', None), ('{"progress": NaN}', None), ('{"progress": "1"}', None), ('{"progress": 1, "total": 1e999}', None),
         ("{" * 100_000, None), ("1" * 5000, None), ("[1]", None), ('{"total": 3}', None),
+        ('{"progress": 1%s, "total": 3}' % ("0" * 400), None), ('{"progress": 0.5, "total": 1%s}' % ("0" * 400), None),
     ],
 )  # fmt: skip
 def test_how_much_is_done(report: str, share: float | None) -> None:
