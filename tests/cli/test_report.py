@@ -249,6 +249,10 @@ def test_a_damaged_journal(here: Path, capsys: Captured) -> None:
     database.close()
     assert main(["report", "other.db"]) == 2
     assert "holds no journal" in capsys.readouterr().err
+    damaged = Path("journal.db").read_bytes().replace(b"CREATE TABLE record", b"CREATE T\xfeBLE record")
+    Path("journal.db").write_bytes(damaged)  # SQLite quotes that byte in its complaint, and it is no text
+    assert main(["report", "journal.db"]) == 2
+    assert "holds no journal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b'{"role": "user", "content": "hi"}\n', b"\x00\x01\x02\n", b"hello\nworld\n"])
