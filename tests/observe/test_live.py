@@ -419,6 +419,59 @@ async def test_a_stream_that_breaks(
     assert names or writes > 1
 
 
+class Blocks(io.StringIO):
+    """A stream whose reader has stopped reading; it reads on after 20 seconds at the latest, so that a test can fail."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self.reader = threading.Event()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, text: str) -> int:
+        if not self.reader.wait(20.0):
+            self.reader.set()
+        return super().write(text)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+async def test_a_stream_that_blocks(terminal: Terminal, is_terminal: bool) -> None:
+    """A terminal that was stopped, or a full pipe, holds up neither batches nor their deadlines, nor who leaves the view (O3, B14)."""
+    stream, before, streams = Blocks(terminal=is_terminal), set(threading.enumerate()), (sys.stdout, sys.stderr)
+    async with ToolSession() as session:
+        with live(session, stream=stream):
+            async with session.batch(calls("a", "b")) as batch:
+                batch.start("a", instant)
+                batch.start("b", forever, timeout=0.02)
+    assert not stream.reader.is_set()
+    assert [outcome.status for outcome in batch.outcomes.values()] == ["succeeded", "timed_out"]
+    assert (sys.stdout, sys.stderr) == streams
+    stream.reader.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert "tool_b" in stream.getvalue()
+    assert (sys.stdout, sys.stderr) == streams
+
+
+async def test_lines_that_nobody_reads_are_few() -> None:
+    """Lines wait for a slow reader up to a bound; how many were left out is said (B7)."""
+    stream, before = Blocks(terminal=False), set(threading.enumerate())
+    async with ToolSession() as session:
+        with live(session, stream=stream) as view:
+            (writer,) = set(threading.enumerate()) - before
+            for _ in range(1500):
+                async with session.batch([]):
+                    pass
+            stream.reader.set()
+            view.stop()
+            writer.join()
+    lines = stream.getvalue().splitlines()
+    assert 1000 <= len(lines) <= 1003
+    assert lines[-1] == f"lines left out: {1501 - len(lines)}"
+
+
 async def test_a_closed_stream_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that is closed, or a program without any, has no view, and runs."""
     closed = io.StringIO()
