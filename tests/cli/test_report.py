@@ -112,7 +112,7 @@ def test_a_limit(log: str, capsys: Captured) -> None:
         with pytest.raises(SystemExit) as stopped:
             main(["report", log, "--limit", bad])
         assert stopped.value.code == 2
-    assert "--limit" in capsys.readouterr().err
+        assert f"argument --limit: must be 0 or a whole number above it, not {bad}" in capsys.readouterr().err
 
 
 def test_what_the_file_lacks_is_said(log: str, capsys: Captured) -> None:
