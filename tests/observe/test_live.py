@@ -570,8 +570,11 @@ async def test_it_stops_when_its_task_is_cancelled(terminal: Terminal) -> None:
 
 
 async def test_what_cant_be_shown() -> None:
-    """Something that is no session is refused by name, and nothing was begun."""
+    """Something that is no session is refused by name, and nothing was begun; of a lone batch it is said what to do."""
     with pytest.raises(InvalidTypeError, match="live\\(\\) shows sessions, which have observe\\(\\), not 7"), live(7):  # type: ignore[arg-type]
+        raise AssertionError
+    lone: Any = ToolBatch([])
+    with pytest.raises(InvalidTypeError, match="a lone batch takes the view as one of its observers"), live(lone):
         raise AssertionError
 
 

@@ -69,7 +69,9 @@ def live(
     """
     for session in sessions:
         if not callable(getattr(session, "observe", None)):
-            raise InvalidTypeError(f"live() shows sessions, which have observe(), not {preview(session)}")
+            raise InvalidTypeError(
+                f"live() shows sessions, which have observe(), not {preview(session)}; a lone batch takes the view as one of its observers"
+            )
     view = LiveView(sys.stderr if stream is None else stream, clock)  # which is None in programs without a console
     with ExitStack() as stack:
         stack.callback(view.stop)
