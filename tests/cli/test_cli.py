@@ -320,3 +320,22 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert target.read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [["report", "-", "--json"], ["doctor"], ["check", "--json", "a.json"]])
+def test_a_full_standard_output(here: Path, arguments: list[str]) -> None:
+    """A disk that is full is told in words, with an exit code that says that nothing can be relied on."""
+    stored("a.json", BROKEN)
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "toolbatch.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"toolbatch: standard output can't be written: No space left on device\n",
+    )
