@@ -1,8 +1,11 @@
 """Options are checked where they are given; what is not said has no bound (B1)."""
 
 import inspect
+from typing import Any
 
-from toolbatch import ToolBatch, ToolSession
+import pytest
+
+from toolbatch import InvalidTypeError, ToolBatch, ToolSession
 from toolbatch.batch._execution import NEVER
 from toolbatch.batch._options import DEFAULT_TEARDOWN, BatchOptions, BatchSettings
 
@@ -38,3 +41,12 @@ def test_names_are_what_a_batch_takes() -> None:
     assert set(inspect.signature(ToolSession).parameters) == own
     for name in settings:
         assert f"        {name}: " in (ToolBatch.__doc__ or ""), f"{name} is not documented"
+
+
+def test_a_list_of_tools_is_told_its_catalog() -> None:
+    """A list of tools is the nearest mistake, so the error says what to make of it."""
+    tools: Any = []
+    with pytest.raises(
+        InvalidTypeError, match=r"tools must be a mapping .* such as ToolCatalog\(\[\.\.\.\]\), not \[\]"
+    ):
+        BatchOptions.read({"tools": tools})

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import resource
 import stat
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.transcript.kit import Case, cases
 from tests.transcript.test_law import calls, close, result, user
 from toolbatch import transcript
 from toolbatch.cli import main
+from toolbatch.cli._files import FileError, write
 
 BROKEN = [user(), calls("a"), user("so?")]
 MENDED = [user(), calls("a"), close("a"), user("so?")]
@@ -287,3 +289,53 @@ def test_the_hook_definition_names_commands_that_exist(here: Path) -> None:
     assert len(entries) == 2
     for entry in entries:
         assert main([*entry.split(), stored("a.json", LAWFUL), stored("b.json", LAWFUL)]) == 0
+
+
+def test_a_pipe_is_written_to_and_a_link_stays(tmp_path: Path) -> None:
+    """What is no plain file, such as a device, is never replaced by one; a link still leads to where it led."""
+    pipe, real, link = tmp_path / "pipe", tmp_path / "real", tmp_path / "link"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write(str(pipe), "text")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo()
+    real.write_text("old", encoding="utf-8")
+    link.symlink_to(real)
+    write(str(link), "new")
+    assert link.is_symlink()
+    assert real.read_text(encoding="utf-8") == "new"
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A file that can't be written whole is as it was, and no half of it lies beside it."""
+    target = tmp_path / "file"
+    target.write_text("old", encoding="utf-8")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(FileError, match="can't be written"):
+            write(str(target), "x" * 1_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert target.read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [["report", "-", "--json"], ["doctor"], ["check", "--json", "a.json"]])
+def test_a_full_standard_output(here: Path, arguments: list[str]) -> None:
+    """A disk that is full is told in words, with an exit code that says that nothing can be relied on."""
+    stored("a.json", BROKEN)
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "toolbatch.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"toolbatch: standard output can't be written: No space left on device\n",
+    )

@@ -182,11 +182,12 @@ def test_disks_that_are_odd(
 
 
 def test_a_folder_that_cant_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that is not there, or is a file, stands in the way; the message names it."""
+    """One that is not there, or is a file, stands in the way; the message names it, and says what to name instead."""
     (tmp_path / "file").touch()
-    for name in ("missing", "file"):
+    for name, advice in (("missing", "make it, or name another"), ("file", "name the folder that it is in")):
         finding = found(capsys, "--store", name, code=1)["store"]
         assert finding["found"] == f"{name} is no folder"
+        assert advice in finding["advice"]
 
 
 def test_a_folder_that_cant_be_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

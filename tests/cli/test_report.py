@@ -112,7 +112,7 @@ def test_a_limit(log: str, capsys: Captured) -> None:
         with pytest.raises(SystemExit) as stopped:
             main(["report", log, "--limit", bad])
         assert stopped.value.code == 2
-    assert "--limit" in capsys.readouterr().err
+        assert f"argument --limit: must be 0 or a whole number above it, not {bad}" in capsys.readouterr().err
 
 
 def test_what_the_file_lacks_is_said(log: str, capsys: Captured) -> None:
@@ -248,6 +248,10 @@ def test_a_damaged_journal(here: Path, capsys: Captured) -> None:
         database.execute("CREATE TABLE record (x)")
     database.close()
     assert main(["report", "other.db"]) == 2
+    assert "holds no journal" in capsys.readouterr().err
+    damaged = Path("journal.db").read_bytes().replace(b"CREATE TABLE record", b"CREATE T\xfeBLE record")
+    Path("journal.db").write_bytes(damaged)  # SQLite quotes that byte in its complaint, and it is no text
+    assert main(["report", "journal.db"]) == 2
     assert "holds no journal" in capsys.readouterr().err
 
 

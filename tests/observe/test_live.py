@@ -358,6 +358,7 @@ def test_shown_text_is_harmless(text: str, bound: int) -> None:
         ("page 3 of 10", None), ("3", None), ("", None), ("3 of 0", None), ("-1 of 10", None), ("half", None), ("NaN", None),
         ('{"progress": true}', None), ('{"progress": NaN}', None), ('{"progress": "1"}', None), ('{"progress": 1, "total": 1e999}', None),
         ("{" * 100_000, None), ("1" * 5000, None), ("[1]", None), ('{"total": 3}', None),
+        ('{"progress": 1%s, "total": 3}' % ("0" * 400), None), ('{"progress": 0.5, "total": 1%s}' % ("0" * 400), None),
     ],
 )  # fmt: skip
 def test_how_much_is_done(report: str, share: float | None) -> None:
@@ -416,6 +417,59 @@ async def test_a_stream_that_breaks(
     assert set(names) <= {"observer_failed"}
     assert len(names) <= 3
     assert names or writes > 1
+
+
+class Blocks(io.StringIO):
+    """A stream whose reader has stopped reading; it reads on after 20 seconds at the latest, so that a test can fail."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self.reader = threading.Event()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, text: str) -> int:
+        if not self.reader.wait(20.0):
+            self.reader.set()
+        return super().write(text)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+async def test_a_stream_that_blocks(terminal: Terminal, is_terminal: bool) -> None:
+    """A terminal that was stopped, or a full pipe, holds up neither batches nor their deadlines, nor who leaves the view (O3, B14)."""
+    stream, before, streams = Blocks(terminal=is_terminal), set(threading.enumerate()), (sys.stdout, sys.stderr)
+    async with ToolSession() as session:
+        with live(session, stream=stream):
+            async with session.batch(calls("a", "b")) as batch:
+                batch.start("a", instant)
+                batch.start("b", forever, timeout=0.02)
+    assert not stream.reader.is_set()
+    assert [outcome.status for outcome in batch.outcomes.values()] == ["succeeded", "timed_out"]
+    assert (sys.stdout, sys.stderr) == streams
+    stream.reader.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert "tool_b" in stream.getvalue()
+    assert (sys.stdout, sys.stderr) == streams
+
+
+async def test_lines_that_nobody_reads_are_few() -> None:
+    """Lines wait for a slow reader up to a bound; how many were left out is said (B7)."""
+    stream, before = Blocks(terminal=False), set(threading.enumerate())
+    async with ToolSession() as session:
+        with live(session, stream=stream) as view:
+            (writer,) = set(threading.enumerate()) - before
+            for _ in range(1500):
+                async with session.batch([]):
+                    pass
+            stream.reader.set()
+            view.stop()
+            writer.join()
+    lines = stream.getvalue().splitlines()
+    assert 1000 <= len(lines) <= 1003
+    assert lines[-1] == f"lines left out: {1501 - len(lines)}"
 
 
 async def test_a_closed_stream_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -516,8 +570,11 @@ async def test_it_stops_when_its_task_is_cancelled(terminal: Terminal) -> None:
 
 
 async def test_what_cant_be_shown() -> None:
-    """Something that is no session is refused by name, and nothing was begun."""
+    """Something that is no session is refused by name, and nothing was begun; of a lone batch it is said what to do."""
     with pytest.raises(InvalidTypeError, match="live\\(\\) shows sessions, which have observe\\(\\), not 7"), live(7):  # type: ignore[arg-type]
+        raise AssertionError
+    lone: Any = ToolBatch([])
+    with pytest.raises(InvalidTypeError, match="a lone batch takes the view as one of its observers"), live(lone):
         raise AssertionError
 
 

@@ -1,5 +1,6 @@
 """Reading a run log: whatever is in the file, what can be understood is understood, and what can't be is counted."""
 
+import io
 import json
 import random
 import re
@@ -76,9 +77,9 @@ def test_a_file_and_its_lines_are_the_same(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("source", [None, 3, b"{}", bytearray(b"{}")])
+@pytest.mark.parametrize("source", [None, 3, b"{}", bytearray(b"{}"), ["{}"], [b"{}", None], io.StringIO("{}")])
 def test_what_is_no_source(source: Any) -> None:
-    """The type is named; bytes are not taken for lines."""
+    """The type is named; bytes are not taken for lines, and neither is text."""
     with pytest.raises(InvalidTypeError, match="source"):
         read_run(source)
 

@@ -136,7 +136,9 @@ class BatchOptions:
 
 def _tools(tools: Tools | None) -> Tools | None:
     if tools is not None and not isinstance(tools, Mapping):
-        raise InvalidTypeError(f"tools must be a mapping from names to functions, not {preview(tools)}")
+        raise InvalidTypeError(
+            f"tools must be a mapping from names to functions, such as ToolCatalog([...]), not {preview(tools)}"
+        )
     if type(tools) is dict:
         for name, fn in tools.items():
             if not callable(fn):

@@ -194,7 +194,8 @@ def _disk(folder: str) -> Iterator[Finding]:
     """Look at the folder of a store: what it is on, and whether what was committed there is on disk (D1)."""
     place = Path(folder)
     if not place.is_dir():
-        yield Finding("store", "fail", f"{folder} is no folder", "make it, or name another with --store")
+        advice = "name the folder that it is in" if place.exists() else "make it, or name another with --store"
+        yield Finding("store", "fail", f"{folder} is no folder", advice)
         return
     kind = _file_system(place)
     try:

@@ -106,7 +106,7 @@ def read(path: str, advance: Callable[[int], object] = lambda _: None) -> Docume
 
 
 def write(path: str, text: str) -> None:
-    """Write a file whole or not at all, or to standard output for `-`.
+    """Write a file whole or not at all, or to standard output for `-`. A device or a pipe is written to as it is.
 
     Raises:
         FileError: It can't be written; what was there is as it was.
@@ -116,14 +116,28 @@ def write(path: str, text: str) -> None:
         return
     target = Path(path)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8", newline=""
-        ) as file:
-            file.write(text)
-        Path(file.name).chmod(_mode(target))
-        os.replace(file.name, target)  # noqa: PTH105  the one call that replaces at once
+        if target.exists() and not target.is_file():  # to replace /dev/null would harm the whole machine
+            with target.open("w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        else:
+            _replace(Path(os.path.realpath(target)), text)  # a link stays one
     except OSError as error:
         raise FileError(f"{path}: can't be written: {error.strerror or error}") from None
+
+
+def _replace(target: Path, text: str) -> None:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8", newline=""
+    ) as file:
+        draft = Path(file.name)
+        try:
+            file.write(text)
+            file.close()
+            draft.chmod(_mode(target))
+            draft.replace(target)
+        except BaseException:
+            draft.unlink()
+            raise
 
 
 def _mode(target: Path) -> int:

@@ -1,6 +1,7 @@
 """Arguments in, exit code out."""
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -26,16 +27,25 @@ _LAWFUL: Final = 0
 _BROKEN: Final = 1
 _UNUSABLE: Final = 2
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 lawful, 1 not lawful, 2 a file or an option can't be used."""
     options = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
-    except BrokenPipeError:  # the reader of our pipe has seen enough; what is left must not fail at exit again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN
+        code = command(options)
+        sys.stdout.flush()
+        return code
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left must not fail at exit again
+        if isinstance(error, BrokenPipeError):  # the reader of our pipe has seen enough
+            return _BROKEN
+        sys.stderr.write(f"toolbatch: standard output can't be written: {error.strerror}\n")
+        return _UNUSABLE
     except FileError as error:
         sys.stderr.write(f"toolbatch: {error}\n")
         return _UNUSABLE

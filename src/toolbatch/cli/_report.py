@@ -111,7 +111,6 @@ def _chosen(run: RunRecord, options: argparse.Namespace) -> RunRecord:
 
 
 def _limit(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"must be 0 or a whole number above it, not {text}")
+    return int(text)

@@ -40,7 +40,7 @@ def read_journal(path: str, *, content: bool) -> RunRecord:
         with closing(connection):
             rows = connection.execute(_READ)
             found = [_batch_or_none(list(own), content) for _, own in groupby(map(JournalRow._make, rows), _name)]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its complaint may quote what is no text
         raise FileError(f"{path}: holds no journal that can be read: {error}") from None
     batches = tuple(batch for batch in found if batch is not None)
     return RunRecord(

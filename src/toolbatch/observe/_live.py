@@ -24,8 +24,7 @@ from toolbatch.ports import (
 )
 
 from ._live_model import Board, CallRow, Turn, plain, read_report
-from ._live_text import PlainLines
-from ._logging import log_event
+from ._live_text import LineWriter, PlainLines
 
 if TYPE_CHECKING:
     from contextvars import Context
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LiveView", "Watchable", "live"]
 
 _SECONDS: Final = 0.1  # between two frames
+_PATIENCE: Final = 1.0  # seconds; a terminal or a pipe that blocks must not hold up the host for ever
 
 
 class Watchable(Protocol):
@@ -55,7 +55,8 @@ def live(
     that runs down to its deadline, its state in colour, and what it reports by `progress()`. Anywhere else it is one plain line for what happens. What is printed meanwhile appears above
     the table. However the block is left, the last picture stays, and the terminal is as it was.
 
-    Nothing of it can harm the batches: a stream that breaks ends the view and is logged. Text of models and tools is shown without
+    Nothing of it can harm the batches: a stream that breaks ends the view and is logged, and one that blocks holds up nobody but who
+    leaves the block, for a second or two. Text of models and tools is shown without
     control characters.
 
     Args:
@@ -68,7 +69,9 @@ def live(
     """
     for session in sessions:
         if not callable(getattr(session, "observe", None)):
-            raise InvalidTypeError(f"live() shows sessions, which have observe(), not {preview(session)}")
+            raise InvalidTypeError(
+                f"live() shows sessions, which have observe(), not {preview(session)}; a lone batch takes the view as one of its observers"
+            )
     view = LiveView(sys.stderr if stream is None else stream, clock)  # which is None in programs without a console
     with ExitStack() as stack:
         stack.callback(view.stop)
@@ -89,6 +92,7 @@ class LiveView:
         )  # over the board: events come in loops' threads, and what is printed there draws a frame too
         self._board = Board()
         self._lines: PlainLines | None = None
+        self._writer: LineWriter | None = None
         self._screen: Screen | None = None
         self._is_over = False
 
@@ -114,17 +118,21 @@ class LiveView:
 
             self._screen = Screen.on(self._stream, self._clock, self.turns, _SECONDS)
         if self._screen is None:
-            self._lines = PlainLines(self._write)
+            self._writer = LineWriter(self._stream)
+            self._lines = PlainLines(self._writer.put)
         else:
-            self._screen.start()
+            self._screen.start(_PATIENCE)
 
     def stop(self) -> None:
         """Show the last picture, and leave the terminal as it was. Repeating it does nothing."""
         self._is_over = True
         self._lines = None
         screen, self._screen = self._screen, None
+        writer, self._writer = self._writer, None
         if screen is not None:
-            screen.stop()
+            screen.stop(_PATIENCE)
+        if writer is not None:
+            writer.stop(_PATIENCE)
 
     def change(
         self, turn: Turn, row: CallRow, change: Callable[[CallRow, float], None], *, is_told: bool = True
@@ -142,17 +150,6 @@ class LiveView:
             turn.closed = why
         if self._lines is not None:
             self._lines.closed(turn)
-
-    def _write(self, line: str) -> None:
-        if self._stream is None:
-            return
-        try:
-            encoding = getattr(self._stream, "encoding", None) or "utf-8"
-            self._stream.write(f"{line.encode(encoding, 'replace').decode(encoding)}\n")
-            self._stream.flush()
-        except Exception:  # noqa: BLE001  whatever a stream raises, the batch goes on
-            self._lines = None
-            log_event("observer_failed", "the live view has ended: it could not be written", exc_info=True)
 
 
 class _Watcher(BatchWatcher):

@@ -157,4 +157,7 @@ def _share(done: object, total: object) -> float | None:
         return None
     if not isinstance(total, (int, float)) or not total > 0 or not done >= 0:  # NaN is none of it
         return None
-    return min(1.0, done / total) if total < float("inf") else None
+    try:
+        return min(1.0, done / total) if total < float("inf") else None
+    except OverflowError:  # whole numbers may have any number of digits
+        return None

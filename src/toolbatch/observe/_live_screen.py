@@ -1,11 +1,13 @@
 """The live view's picture on a terminal: a thread that draws it, and leaves the terminal as it was."""
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.file_proxy import FileProxy
 from rich.live import Live
 from rich.text import Text
 
@@ -50,33 +52,40 @@ class Screen:
         self._turns = turns
         self._seconds = seconds
         self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._picture)
+        self._streams = sys.stdout, sys.stderr
+        self._begun = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="toolbatch-live", daemon=True)
 
-    def start(self) -> None:
-        """Begin to draw."""
-        try:
-            self._live.start()
-        except Exception:  # noqa: BLE001  whatever a terminal raises, the batches go on
-            self._give_up()
+    def start(self, seconds: float) -> None:
+        """Begin to draw; waits so many seconds for a terminal that blocks, as `stop` does."""
+        self._streams = sys.stdout, sys.stderr
         self._thread.start()
+        self._begun.wait(seconds)
 
-    def stop(self) -> None:
+    def stop(self, seconds: float) -> None:
         """Draw the last picture, and leave the terminal as it was."""
         self._over.set()
-        self._thread.join(timeout=1.0)  # a terminal that blocks must not hold up the host for ever
+        self._thread.join(seconds)
+        if self._thread.is_alive():  # it does the rest when the terminal goes on; what is printed must not wait for it
+            if isinstance(sys.stdout, FileProxy):
+                sys.stdout = self._streams[0]
+            if isinstance(sys.stderr, FileProxy):
+                sys.stderr = self._streams[1]
+
+    def _draw(self) -> None:
+        try:
+            self._live.start()
+            self._begun.set()
+            while not self._over.wait(self._seconds):
+                self._live.refresh()
+        except Exception:  # noqa: BLE001  whatever a terminal raises, the batches go on
+            self._give_up()
+        self._begun.set()
         try:
             self._live.stop()
         except Exception:  # noqa: BLE001
             self._give_up()
-
-    def _draw(self) -> None:
-        while not self._over.wait(self._seconds):
-            try:
-                self._live.refresh()
-            except Exception:  # noqa: BLE001
-                self._give_up()
-                return
 
     def _give_up(self) -> None:
         self._over.set()

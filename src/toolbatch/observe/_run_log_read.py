@@ -49,7 +49,7 @@ def read_run(source: str | PathLike[str] | Iterable[bytes]) -> RunRecord:
         source: The file, or its lines.
 
     Raises:
-        InvalidTypeError: `source` is neither.
+        InvalidTypeError: `source` is neither, or a line is no bytes.
         OSError: The file can't be read.
     """
     if isinstance(source, (str, PathLike)):
@@ -85,6 +85,8 @@ class _Reading:
     def run(self, lines: Iterable[bytes]) -> RunRecord:
         """Read them all."""
         for line in lines:
+            if not isinstance(line, (bytes, bytearray)):
+                raise InvalidTypeError(f"the lines of source must be bytes, not {preview(line)}")
             if line.strip():
                 self.lines += 1
                 self.take(line)
