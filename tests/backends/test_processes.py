@@ -329,7 +329,7 @@ async def test_nothing_is_left_behind() -> None:
     before = open_files()
     pids = await _use_all(Witness.listening())
     gc.collect()
-    assert open_files() == before
+    assert open_files() <= before  # what earlier tests have left may be closed meanwhile
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert not [child for child in _child._alive if child.exit_code is None]
 

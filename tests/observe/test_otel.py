@@ -166,7 +166,7 @@ async def reporting() -> str:
 async def test_a_timeout_and_the_end_that_follows_it(memory: Memory) -> None:
     """A timeout is told at once; when the tool has stopped, that is a span of its own, linked to the call's."""
     async with ToolBatch(calls("a"), observers=[memory.observer]) as batch:
-        batch.start("a", forever, timeout=0.02)
+        batch.start("a", forever, timeout=0.15)
     assert memory.tree() == ["tool_batch", "  execute_tool tool_a timed_out", "    late_end tool_a timed_out"]
     span, end = memory.call("a"), memory.span("late_end tool_a")
     given = facts(span)
@@ -190,7 +190,7 @@ async def test_a_late_result(memory: Memory) -> None:
     """A tool that ignores its timeout and answers later has its end in the trace, with how late it was (B7)."""
     stubborn = Stubborn()
     async with ToolSession(observers=[memory.observer], audit_size=1) as session:
-        async with session.batch(calls("a", "b"), timeout=0.02) as batch:
+        async with session.batch(calls("a", "b"), timeout=0.3) as batch:
             batch.start("a", stubborn)
             batch.start("b", stubborn)
         assert memory.tree()[0] == "tool_batch", "the batch's span does not wait for it"
