@@ -166,7 +166,7 @@ async def reporting() -> str:
 async def test_a_timeout_and_the_end_that_follows_it(memory: Memory) -> None:
     """A timeout is told at once; when the tool has stopped, that is a span of its own, linked to the call's."""
     async with ToolBatch(calls("a"), observers=[memory.observer]) as batch:
-        batch.start("a", forever, timeout=0.15)
+        batch.start("a", forever, timeout=0.02)
     assert memory.tree() == ["tool_batch", "  execute_tool tool_a timed_out", "    late_end tool_a timed_out"]
     span, end = memory.call("a"), memory.span("late_end tool_a")
     given = facts(span)
