@@ -70,7 +70,7 @@ $(VENV)/peers.stamp: pyproject.toml benchmarks/peers.txt | $(BIN)/python
 	@$(VENV)-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
 	@touch $@
 
-$(VENV)/oldest.stamp: pyproject.toml | $(BIN)/python
+$(VENV)/oldest.stamp: pyproject.toml Makefile | $(BIN)/python
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/python -m pip install --quiet "pip>=25.1"
 	@$(VENV)-oldest/bin/python -m pip install --quiet --editable ".[testing,docstrings,jsonschema]" \
