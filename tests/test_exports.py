@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import mypy.api
 import pytest
 
 import toolbatch
@@ -176,6 +177,23 @@ def test_no_module_defines_in_public_what_it_does_not_offer(name: str) -> None:
         node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
     }
     assert {name for name in defined if not name.startswith("_")} <= set(loaded.__all__)
+
+
+def test_a_misspelt_name_is_an_error_for_type_checkers(tmp_path: Path) -> None:
+    """In every package, also where names are loaded when they are asked for (`py.typed`)."""
+    page = tmp_path / "misspelt.py"
+    page.write_text("".join(f"from {package} import no_such_name\n" for package in PUBLIC), encoding="utf-8")
+    told, _, _ = mypy.api.run(
+        [
+            "--strict",
+            "--config-file=",
+            "--no-error-summary",
+            f"--cache-dir={SOURCE.parents[1] / '.mypy_cache'}",
+            str(page),
+        ]
+    )
+    found = re.findall(r'Module "([\w.]+)" has no attribute "no_such_name"', told)
+    assert found == list(PUBLIC)
 
 
 # -- errors --------------------------------------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopBackend", "ProcessBackend", "TemporalBackend", "ThreadBackend", "WorkerTool", "temporal_worker"]
 
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from . import _loop, _process, _temporal, _temporal_worker, _thread
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            from . import _loop, _process, _temporal, _temporal_worker, _thread
 
-        for module in (_loop, _process, _temporal, _temporal_worker, _thread):
-            if name in module.__all__:
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            for module in (_loop, _process, _temporal, _temporal_worker, _thread):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

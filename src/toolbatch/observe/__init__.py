@@ -37,12 +37,13 @@ __all__ = [
     "read_run",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from . import _live, _otel, _run_log, _run_log_read, _run_log_record
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            from . import _live, _otel, _run_log, _run_log_read, _run_log_record
 
-        for module in (_live, _otel, _run_log, _run_log_read, _run_log_record):
-            if name in module.__all__:
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            for module in (_live, _otel, _run_log, _run_log_read, _run_log_record):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

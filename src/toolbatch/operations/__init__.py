@@ -38,12 +38,13 @@ __all__ = [
     "this_owner",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from . import _database, _journal_postgres, _journal_sqlite, _postgres, _sqlite
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            from . import _database, _journal_postgres, _journal_sqlite, _postgres, _sqlite
 
-        for module in (_database, _journal_postgres, _journal_sqlite, _postgres, _sqlite):
-            if name in module.__all__:
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            for module in (_database, _journal_postgres, _journal_sqlite, _postgres, _sqlite):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

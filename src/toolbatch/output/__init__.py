@@ -29,10 +29,11 @@ __all__ = [
     "truncate_middle",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name == "SqliteSpillStore":
-        from ._sqlite import SqliteSpillStore
+    def __getattr__(name: str) -> Any:
+        if name == "SqliteSpillStore":
+            from ._sqlite import SqliteSpillStore
 
-        return SqliteSpillStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return SqliteSpillStore
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
