@@ -32,6 +32,7 @@ from toolbatch.ports import (
     ExecutionOutcome,
     ExecutionStatus,
 )
+from tools.render_table import check
 
 __all__ = ["live_view", "main"]
 
@@ -145,13 +146,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pictures, or check them; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a picture is out of date")
-    check = parser.parse_args(arguments).check
     picture, drawn = IMAGES / "live.svg", live_view()
-    if not check:
+    if not parser.parse_args(arguments).check:
         IMAGES.mkdir(exist_ok=True)
         picture.write_text(drawn, encoding="utf-8")
-        return 0
-    if not picture.exists() or picture.read_text(encoding="utf-8") != drawn:
+    elif check(picture, drawn) is not None:
         sys.stderr.write(f"{picture.name} is out of date; run `python -m tools.screenshots`\n")
         return 1
     return 0
