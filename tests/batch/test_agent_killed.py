@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -19,14 +18,13 @@ import pytest
 from tests.batch import agent_process
 from tests.operations import pg
 from tests.operations.conftest import postgres
+from tests.operations.kit import start
 
 __all__ = ["postgres"]
 
 TURNS = 120
 MOST_KILLED = 9
 """Each costs the start of another interpreter; after that it may come to its end."""
-
-SOURCE = Path(agent_process.__file__).resolve().parent.parent.parent / "src"
 
 
 @pytest.fixture
@@ -37,21 +35,12 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def start(place: str, log: Path) -> "subprocess.Popen[bytes]":
-    """Start the agent."""
-    return subprocess.Popen(
-        [sys.executable, agent_process.__file__, place, log, str(TURNS)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
-        stderr=subprocess.PIPE,
-    )
-
-
 def live_and_die(place: str, log: Path) -> int:
     """Start the agent, kill it, start it again, until it is through; return how often it was killed."""
     killed = 0
     while True:
         size = log.stat().st_size
-        agent = start(place, log)
+        agent = start(agent_process.__file__, place, log, TURNS)
         assert agent.stderr is not None
         with agent.stderr as errors:
             while agent.poll() is None and log.stat().st_size == size:

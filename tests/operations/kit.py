@@ -7,10 +7,11 @@ from pathlib import Path
 
 from toolbatch.ports import Claimed, Completed, Operation, OperationStore, ReplayPolicy, Unknown
 
-__all__ = ["RESULT", "SOURCE", "completed", "granted", "pay", "python", "unknown"]
+__all__ = ["RESULT", "SOURCE", "completed", "granted", "pay", "python", "start", "unknown"]
 
 RESULT = b'{"paid":true}'
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def pay(name: str = "t/run/1", replay: ReplayPolicy = "if_not_started", amount: int = 50) -> Operation:
@@ -39,11 +40,18 @@ async def completed(store: OperationStore, operation: Operation) -> bytes:
     return answer.result
 
 
+def start(script: object, *arguments: object) -> "subprocess.Popen[bytes]":
+    """Start a script in a process of its own, to be killed at any moment; what it complains of can be read."""
+    return subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)], env=_ENVIRONMENT, stderr=subprocess.PIPE
+    )
+
+
 def python(code: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
     """Run code in a process of its own, where warnings are errors."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=_ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,

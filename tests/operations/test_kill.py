@@ -10,7 +10,6 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.operations import pg, racer
-from tests.operations.kit import SOURCE
+from tests.operations.kit import start
 from toolbatch.ports import Claimed, Completed, Operation, Unknown
 
 PROCESSES = 8
@@ -33,19 +32,10 @@ SECONDS = 4.0
 """For how long rounds are begun."""
 
 
-def start(place: str, log: Path) -> "subprocess.Popen[bytes]":
-    """Start a racer."""
-    return subprocess.Popen(
-        [sys.executable, racer.__file__, place, log, str(OPERATIONS)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
-        stderr=subprocess.PIPE,
-    )
-
-
 def race(place: str, log: Path) -> int:
     """Let them race, kill one after the other and start another in its place; return how many were killed."""
     log.touch()
-    racers = [start(place, log) for _ in range(PROCESSES)]
+    racers = [start(racer.__file__, place, log, OPERATIONS) for _ in range(PROCESSES)]
     killed = 0
     while any(one.poll() is None for one in racers):
         turn = random.randrange(PROCESSES)
@@ -58,7 +48,7 @@ def race(place: str, log: Path) -> int:
             racers[turn].wait()
             killed += 1
             _closed(racers[turn])
-            racers[turn] = start(place, log)
+            racers[turn] = start(racer.__file__, place, log, OPERATIONS)
     for one in racers:
         assert one.returncode == 0, _closed(one)
         _closed(one)
