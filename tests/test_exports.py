@@ -44,8 +44,8 @@ PUBLIC = {
         NoteKind NOTES NotSendableError Operation OperationConflictError OperationRecord OperationResolver
         OperationStore OperationStoreClosedError OperationStoreError OutcomeObserver RemoteToolError
         REPLAY_POLICIES ReplayPolicy Resolution ResultNotSendableError ResultTooLargeError ResumedRecord
-        RunningCall SettledRecord SpillRecord SpillSlice SpillStore StaleResult StartedRecord StillUnknown
-        trace_carrier Unknown was_cut_off WorkerKilledError
+        RunningCall SAVED_MARK SAVED_VERSION SettledRecord SpillRecord SpillSlice SpillStore StaleResult
+        StartedRecord StillUnknown trace_carrier Unknown was_cut_off WorkerKilledError
     """,
     "toolbatch.providers": """
         anthropic bedrock cohere gemini gemini_interactions mcp mistral ollama openai_chat openai_responses

@@ -11,6 +11,8 @@ from toolbatch.core import EncodingError, ToolCall, ToolError, as_parts, cut, en
 from toolbatch.core._parts import to_plain
 from toolbatch.ports import (
     NOTES,
+    SAVED_MARK,
+    SAVED_VERSION,
     BackendError,
     BackendNotStartedError,
     BackendUnknownError,
@@ -32,9 +34,6 @@ ACTIVITY: Final = "toolbatch.run"
 Fate = Literal["raised", "not_started", "unknown", "claimed_before", "result_too_large", "result_not_sendable"]
 """What became of a call that has no value."""
 
-_MARK: Final = "toolbatch.result"
-"""Of an object that is no value but says what is one, as in saved results of every kind (D1)."""
-_VERSION: Final = 1
 _MAX_TEXT: Final = 64 * 1024
 
 
@@ -141,12 +140,12 @@ def write_answer(value: object) -> bytes:
     """
     parts = None if isinstance(value, str) else as_parts(value)
     if parts is not None:
-        return sealed({_MARK: _VERSION, "parts": [to_plain(part) for part in parts]})
+        return sealed({SAVED_MARK: SAVED_VERSION, "parts": [to_plain(part) for part in parts]})
     data = sealed(value)
     return (
         data
-        if _MARK.encode() not in data
-        else sealed({_MARK: _VERSION, "value": json.loads(data), "content": data.decode()})
+        if SAVED_MARK.encode() not in data
+        else sealed({SAVED_MARK: SAVED_VERSION, "value": json.loads(data), "content": data.decode()})
     )
 
 
@@ -164,8 +163,8 @@ def read_answer(data: bytes) -> tuple[Any, list[CallNote]]:
     """
     letter = json.loads(data)
     value = letter["answer"]
-    if isinstance(value, dict) and _MARK in value:
-        if value[_MARK] != _VERSION:
+    if isinstance(value, dict) and SAVED_MARK in value:
+        if value[SAVED_MARK] != SAVED_VERSION:
             raise ValueError("it was written by a newer toolbatch")
         value = [from_plain(part) for part in value["parts"]] if "parts" in value else value["value"]
     return value, read_notes(letter["notes"])

@@ -7,11 +7,12 @@ for the model, what else the tool has said of its call - is wrapped into an obje
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
 from toolbatch.core import CallProblem, InvalidInputError, Part, as_parts, from_plain, preview
 from toolbatch.core import encode as core_encode
 from toolbatch.core._parts import to_plain
+from toolbatch.ports import SAVED_MARK, SAVED_VERSION
 
 if TYPE_CHECKING:
     from toolbatch.core import Encoder
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from ._execution import Execution
 
 __all__ = ["Saved", "read_result", "saved_failure", "saved_result"]
-
-_MARK: Final = "toolbatch.result"
-_VERSION: Final = 1
 
 
 @final
@@ -65,9 +63,15 @@ def saved_result(value: object, rendered: "Rendered", execution: "Execution", en
     said = _said(execution)
     plain = _plain(value, encode)
     text = value if isinstance(value, str) else plain
-    if plain is not None and rendered.content == text and rendered.meta is None and not said and _MARK not in plain:
+    if (
+        plain is not None
+        and rendered.content == text
+        and rendered.meta is None
+        and not said
+        and SAVED_MARK not in plain
+    ):
         return plain.encode("utf-8", "surrogatepass")
-    wrapped: dict[str, Any] = {_MARK: _VERSION, **said}
+    wrapped: dict[str, Any] = {SAVED_MARK: SAVED_VERSION, **said}
     if plain is not None:
         wrapped["value"] = json.loads(plain)
     if isinstance(rendered.content, str):
@@ -81,7 +85,9 @@ def saved_result(value: object, rendered: "Rendered", execution: "Execution", en
 
 def saved_failure(code: str, message: str) -> bytes:
     """Return the bytes of a result that can't be shown, though the tool has done its work (B23)."""
-    return json.dumps({_MARK: _VERSION, "failure": {"code": code, "message": message}}, separators=(",", ":")).encode()
+    return json.dumps(
+        {SAVED_MARK: SAVED_VERSION, "failure": {"code": code, "message": message}}, separators=(",", ":")
+    ).encode()
 
 
 def read_result(result: bytes) -> Saved:
@@ -95,10 +101,10 @@ def read_result(result: bytes) -> Saved:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the saved result {preview(result)} is no JSON: {error}") from error
-    if not isinstance(value, dict) or _MARK not in value:
+    if not isinstance(value, dict) or SAVED_MARK not in value:
         return Saved(value, value if isinstance(value, str) else text)
     try:
-        if value[_MARK] != _VERSION:
+        if value[SAVED_MARK] != SAVED_VERSION:
             raise InvalidInputError(f"the saved result {preview(result)} was written by a newer toolbatch")
         if "failure" in value:
             problem = CallProblem(str(value["failure"]["code"]), str(value["failure"]["message"]))

@@ -18,6 +18,8 @@ __all__ = [
     "MAX_OPERATION_ID_BYTES",
     "MAX_OPERATION_RESULT_BYTES",
     "REPLAY_POLICIES",
+    "SAVED_MARK",
+    "SAVED_VERSION",
     "Claim",
     "ClaimToken",
     "Claimed",
@@ -35,6 +37,10 @@ __all__ = [
 MAX_OPERATION_ID_BYTES: Final = 512
 """Of an operation id, in UTF-8 (D5). Tool names, keys and owners have the same bound."""
 
+SAVED_MARK: Final = "toolbatch.result"
+"""The member by which a saved result says that it is no bare value, but says what is one (D1)."""
+SAVED_VERSION: Final = 1
+"""What that member holds: how the rest is written."""
 MAX_OPERATION_RESULT_BYTES: Final = 64 * 1024 * 1024
 """Of a saved result: more than any settlement under the default limits can have."""
 
