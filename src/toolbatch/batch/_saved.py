@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from toolbatch.core import CallProblem, InvalidInputError, Part, as_parts, from_plain, preview
+from toolbatch.core import CallProblem, InvalidInputError, Part, from_plain, preview
 from toolbatch.core import encode as core_encode
 from toolbatch.core._parts import to_plain
 from toolbatch.ports import SAVED_MARK, SAVED_VERSION
@@ -61,7 +61,7 @@ def saved_result(value: object, rendered: "Rendered", execution: "Execution", en
         encode: The host's encoder.
     """
     said = _said(execution)
-    plain = _plain(value, encode)
+    plain = _plain(value, rendered, encode)
     text = value if isinstance(value, str) else plain
     if (
         plain is not None
@@ -126,11 +126,11 @@ def _said(execution: "Execution") -> dict[str, Any]:
     return said
 
 
-def _plain(value: object, encode: "Encoder") -> str | None:
+def _plain(value: object, rendered: "Rendered", encode: "Encoder") -> str | None:
     """Return a value as JSON text; `None` for parts, and where a host's encoder writes something else."""
-    if not isinstance(value, str) and as_parts(value) is not None:
+    text = core_encode(value) if isinstance(value, str) else rendered.plain
+    if not isinstance(text, str):
         return None
-    text = core_encode(value) if isinstance(value, str) else encode(value)
     if encode is not core_encode:
         try:
             json.loads(text)

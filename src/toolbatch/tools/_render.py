@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,11 +24,13 @@ class Rendered:
         content: What the model gets: text, or parts (P5).
         meta: What the tool's `meta` says of the result, for the host; `None` where there is none or it failed.
         problems: What failed on the way, one sentence each, for the host. The content is the plain result then.
+        plain: The result as it is without a `render`: what stores save.
     """
 
     content: str | tuple[Part, ...]
     meta: Any = None
     problems: tuple[str, ...] = ()
+    plain: str | tuple[Part, ...] | None = field(default=None, compare=False)
 
 
 def render_result(tool: AnyTool, value: Any, *, encode: Encoder = encode) -> Rendered:
@@ -54,7 +56,7 @@ def render_result(tool: AnyTool, value: Any, *, encode: Encoder = encode) -> Ren
     if shown is None:
         shown = plain
     meta = None if tool.meta is None else _attempt(tool, "meta", tool.meta, value, problems)
-    return Rendered(shown, meta, tuple(problems))
+    return Rendered(shown, meta, tuple(problems), plain)
 
 
 def _rendered(render: Callable[[Any], Any], value: Any) -> str | tuple[Part, ...]:
