@@ -17,8 +17,7 @@ def retire(engine: "Engine", execution: Execution) -> None:
     """A call has its outcome: publish it, and ask its code to stop if that still runs."""
     end = execution.settlement
     # What was told before a crash is not told again; that nobody knows how a call ended, a resume is the first to say.
-    is_news = end is not None and (not execution.is_resumed or end.code == OUTCOME_UNKNOWN)
-    if engine.is_observed and is_news and end is not None:
+    if engine.is_observed and end is not None and (not execution.is_resumed or end.code == OUTCOME_UNKNOWN):
         outcome = execution.outcome()
         if engine.options.on_outcome is not None:
             engine.host.publish(engine.options.on_outcome, outcome, engine.crew)
@@ -52,7 +51,7 @@ def publish_late(engine: "Engine", execution: Execution) -> None:
         execution.is_told_late = True
     if engine.options.on_late is None and not engine.watchers:
         return
-    outcome, crew = execution.outcome(), execution.crew or engine.crew
+    outcome, crew = execution.outcome(), engine.crew_of(execution)
     if engine.options.on_late is not None:
         engine.host.publish(engine.options.on_late, outcome, crew)
     for watcher in engine.watchers:

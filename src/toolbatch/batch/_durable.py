@@ -38,7 +38,7 @@ from ._context import CallContext
 from ._execution import NEVER, OUTCOME_UNKNOWN, Execution, current_execution
 from ._options import BatchOptions, seconds
 
-__all__ = ["DurableOperationError", "DurableOperations", "durable_of", "is_recorded", "require_run"]
+__all__ = ["DurableOperations", "durable_of", "is_recorded", "require_run"]
 
 T = TypeVar("T")
 
@@ -248,7 +248,7 @@ def durable_of(options: BatchOptions) -> DurableOperations | None:
     Raises:
         InvalidInputError: Two things do.
     """
-    found = [hook.__self__ for hook in options.hooks.around if isinstance(_owner(hook), DurableOperations)]  # type: ignore[attr-defined]
+    found = [one for one in map(_owner, options.hooks.around) if isinstance(one, DurableOperations)]
     if len(found) > 1:
         raise InvalidInputError(
             "a batch can have one DurableOperations only; give it all tools, by name where they differ"

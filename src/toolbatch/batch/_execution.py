@@ -173,13 +173,6 @@ class Execution:
     def note_end(self) -> None:
         """Its code has ended."""
 
-    def begin(self) -> None:
-        """A backend is about to enter the tool's code: until then the call has waited for it (B5, B13)."""
-        if self.begins_elsewhere:
-            from ._launching import begin_elsewhere
-
-            begin_elsewhere(self.engine, self)
-
     def fold(self) -> None:
         """Nothing of a guided call runs any more: keep what is known of its tool's code, and let go of the attempts, which lead back here."""
         if self.attempts and self.has_ended:

@@ -12,6 +12,7 @@ from toolbatch.tools import AnyTool
 
 from ._context import CallContext
 from ._execution import current_execution
+from ._launching import begin_elsewhere
 
 __all__ = ["placed"]
 
@@ -39,7 +40,8 @@ async def _run(tool: AnyTool, arguments: Mapping[str, Any] | None, /, *args: Any
     def begin() -> float | None:
         if execution is None or call is None:
             return tool.timeout
-        execution.begin()
+        if execution.begins_elsewhere:
+            begin_elsewhere(execution.engine, execution)
         return call.remaining()
 
     invocation = Invocation(

@@ -1,7 +1,7 @@
 """A call whose code is running, as its tool sees it and as a backend carries it elsewhere: identity out, notes back (T11, B22)."""
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol, final
+from typing import Any, Final, Literal, NamedTuple, Protocol, final, get_args
 
 from toolbatch.core import ToolCall
 
@@ -9,7 +9,7 @@ __all__ = ["NOTES", "CallFacts", "CallNote", "CancelEvent", "NoteKind", "Running
 
 NoteKind = Literal["progress", "pending", "conclude_turn", "add_context", "report_failure"]
 
-NOTES: Final[tuple[NoteKind, ...]] = ("progress", "pending", "conclude_turn", "add_context", "report_failure")
+NOTES: Final[tuple[NoteKind, ...]] = get_args(NoteKind)
 """What a tool may say of its own call besides its result: methods of `RunningCall`."""
 
 
