@@ -7,7 +7,7 @@ from typing import Any
 from toolbatch.core import EncodingError, encode
 from toolbatch.ports import CallNote
 
-__all__ = ["as_text", "finish", "is_unfinished", "said"]
+__all__ = ["as_text", "finish", "is_unfinished"]
 
 
 def is_unfinished(value: object) -> bool:
@@ -30,7 +30,7 @@ async def _drained(items: AsyncGenerator[Any, Any], say: Callable[[CallNote], No
     try:
         async for item in items:
             if seen:
-                note = said("progress", seen.pop())
+                note = _progress(seen.pop())
                 if note is not None:
                     say(note)
             seen.append(item)
@@ -39,10 +39,10 @@ async def _drained(items: AsyncGenerator[Any, Any], say: Callable[[CallNote], No
     return seen.pop() if seen else None
 
 
-def said(what: Any, content: Any) -> CallNote | None:
-    """Return a note with content of a tool's, or `None` where that has no text."""
+def _progress(content: Any) -> CallNote | None:
+    """Return the note of a tool's progress, or `None` where that has no text."""
     try:
-        return CallNote(what, (as_text(content),))
+        return CallNote("progress", (as_text(content),))
     except EncodingError:
         return None
 

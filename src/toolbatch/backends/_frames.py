@@ -41,7 +41,6 @@ class Settings(NamedTuple):
         folder: The working folder.
         argv: The host program's arguments.
         main: How the host's main module is loaded, if a function of it is called: `("name", ...)`, `("path", ...)` or `None`.
-        parent: The host's process id.
         memory: Bytes of address space; `None` for the system's own bound.
         cpu_seconds: Seconds of processor time for each call; `None` for any.
         preload: Modules to import at once.
@@ -51,7 +50,6 @@ class Settings(NamedTuple):
     folder: str
     argv: list[str]
     main: tuple[str, str] | None
-    parent: int
     memory: int | None
     cpu_seconds: float | None
     preload: tuple[str, ...]

@@ -161,7 +161,7 @@ class ProcessBackend:
                 "a worker loads the main module; put what that runs under `if __name__ == '__main__':`"
             )
         settings = Settings(
-            list(sys.path), str(Path.cwd()), list(sys.argv), _main_module(), os.getpid(), self._memory, self._cpu_seconds, self._preload
+            list(sys.path), str(Path.cwd()), list(sys.argv), _main_module(), self._memory, self._cpu_seconds, self._preload
         )  # fmt: skip
         self._pool = Pool(self._terms, settings, loop)
         await self._pool.open()

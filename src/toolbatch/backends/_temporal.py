@@ -119,9 +119,8 @@ class TemporalBackend:
             RemoteToolError: The tool raised another exception.
         """
         loop = self._opened.require()
-        request = self._request(invocation)
+        operation, request = self._request(invocation)
         execution = invocation.facts.execution_id
-        operation = self._operation_id(invocation.facts)
         activity = Activity(self._client, operation, self._attempts.get(execution, 1), self._terms, invocation.say)
         task = loop.create_task(activity.attend(request, invocation.begin()), name="toolbatch-activity")
         self._keep(task)
@@ -163,7 +162,8 @@ class TemporalBackend:
             while len(self._attempts) > _MOST_REMEMBERED:
                 self._attempts.popitem(last=False)
 
-    def _request(self, invocation: Invocation) -> bytes:
+    def _request(self, invocation: Invocation) -> tuple[str, bytes]:
+        """Return the operation's id, which the host is asked for once, and the letter to the worker."""
         limit = self._limit if invocation.max_result_bytes is None else min(self._limit, invocation.max_result_bytes)
         if invocation.arguments is None:
             raise NotSendableError(
@@ -183,7 +183,7 @@ class TemporalBackend:
             raise NotSendableError(
                 f"the arguments of {invocation.tool_name} are too large to be sent to a worker: {why}."
             )
-        return data
+        return operation, data
 
 
 def _by_key(facts: CallFacts) -> str:
