@@ -16,7 +16,7 @@ from toolbatch.operations import PostgresOperationStore, SqliteOperationStore, o
 from toolbatch.ports import ClaimLostError, OperationRecord, OperationStore, OperationStoreError
 
 from ._files import STDIN, FileError
-from ._operations_view import details, printable, row_of, show_rows, to_dict
+from ._operations_view import age_of, details, printable, row_of, show_rows, to_dict
 
 __all__ = ["add_operations"]
 
@@ -108,7 +108,7 @@ def _list(options: argparse.Namespace) -> int:
         found = await store.unresolved(prefix=options.prefix, limit=most)
         return [one for one in found if not options.gone or owner_state(one.owner) == "gone"]
 
-    fitting = [record for record in _ask(options, listed) if row_of(record).age >= options.older]
+    fitting = [record for record in _ask(options, listed) if age_of(record) >= options.older]
     records = fitting[: options.limit]
     if options.json:
         _write_json(*records)

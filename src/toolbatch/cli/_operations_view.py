@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from toolbatch.operations import OwnerState, owner_state
 from toolbatch.ports import OperationRecord
 
-__all__ = ["OperationRow", "details", "printable", "row_of", "show_rows", "to_dict"]
+__all__ = ["OperationRow", "age_of", "details", "printable", "row_of", "show_rows", "to_dict"]
 
 _WIDTH: Final = 60
 _STATES: Final[dict[OwnerState, str]] = {
@@ -43,11 +43,15 @@ class OperationRow(NamedTuple):
     summary: str
 
 
+def age_of(record: OperationRecord) -> float:
+    """Return for how many seconds a record has been claimed."""
+    return max(0.0, time.time() - record.claimed_at)
+
+
 def row_of(record: OperationRecord) -> OperationRow:
     """Return the line of a record."""
-    age = max(0.0, time.time() - record.claimed_at)
     summary = record.summary if len(record.summary) <= _WIDTH else f"{record.summary[:_WIDTH]}..."
-    return OperationRow(record.id, record.tool, age, _owner(record), record.attempt, record.replay, summary)
+    return OperationRow(record.id, record.tool, age_of(record), _owner(record), record.attempt, record.replay, summary)
 
 
 def show_rows(rows: Sequence[OperationRow], stream: TextIO) -> None:
@@ -83,7 +87,7 @@ def details(record: OperationRecord) -> Iterator[str]:
         "state": state if record.completed_by is None else f"{state} by {record.completed_by}",
         "tool": record.tool,
         "arguments": record.summary,
-        "claimed": f"{_moment(record.claimed_at)}, {_age(max(0.0, time.time() - record.claimed_at))} ago",
+        "claimed": f"{_moment(record.claimed_at)}, {_age(age_of(record))} ago",
         "by": f"{record.owner}: {_STATES[owner_state(record.owner)]}",
         "claim": f"{record.claim}, attempt {record.attempt}",
         "policy": record.replay,
@@ -115,7 +119,7 @@ def to_dict(record: OperationRecord) -> dict[str, Any]:
         "owner": record.owner,
         "owner_state": owner_state(record.owner),
         "claimed_at": record.claimed_at,
-        "age": max(0.0, time.time() - record.claimed_at),
+        "age": age_of(record),
         "completed_at": record.completed_at,
         "completed_by": record.completed_by,
         "fingerprint": record.fingerprint.hex(),

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from statistics import median
@@ -46,7 +46,8 @@ def page(view: View, title: str) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     calls = [call for batch in view.run.batches for call in batch.calls]
     names = sorted({row.call.tool_name for row in view.rows})[:_MOST_TOOLS]
-    counts = {name: sum(status_of(call) == name for call in calls) for name in STATUSES}
+    found = Counter(map(status_of, calls))
+    counts = {name: found[name] for name in STATUSES}
     numbers = {name: number for number, name in enumerate(names)}
     return environment.from_string(_read("_report_page.html")).render(
         title=visible(title),

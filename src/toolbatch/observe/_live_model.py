@@ -61,14 +61,12 @@ class Turn:
 
     Attributes:
         number: The how manieth batch the view has seen.
-        generation: Its number within its session.
         run_id: The host's name of the run, as it may be shown.
         rows: Its calls by call id, in the order of announcement.
         closed: Why it is closed, as it may be shown; `None` while it is open.
     """
 
     number: int
-    generation: int
     run_id: str
     rows: dict[str, CallRow]
     closed: str | None = None
@@ -94,7 +92,7 @@ class Board:
         """Add a batch."""
         self._seen += 1
         rows = {call.id: CallRow(plain(call.id, 40), plain(call.name, 40), "announced", now) for call in opened.calls}
-        turn = Turn(self._seen, opened.generation, plain(opened.run_id or "", 40), rows)
+        turn = Turn(self._seen, plain(opened.run_id or "", 40), rows)
         self._turns.append(turn)
         quiet = (one for one in self._turns[:-1] if one.is_quiet)
         while len(self._turns) > _MAX_TURNS and (oldest := next(quiet, None)) is not None:

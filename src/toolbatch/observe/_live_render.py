@@ -47,8 +47,8 @@ def _turn(turn: Turn, now: float, room: int) -> tuple[Table, int]:
     rows = list(turn.rows.values())
     shown = rows
     if len(rows) > room:
-        first = sorted(rows, key=_importance)[:room]
-        shown = [row for row in rows if any(row is one for one in first)]
+        first = set(map(id, sorted(rows, key=_importance)[:room]))
+        shown = [row for row in rows if id(row) in first]
     table = Table(
         box=None, pad_edge=False, show_header=False, title=_head(turn, rows), title_justify="left", expand=True
     )
