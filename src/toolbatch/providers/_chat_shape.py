@@ -23,6 +23,7 @@ __all__ = [
     "read_choice",
     "read_message",
     "require_answered_turn",
+    "runs",
     "text_block",
     "user_note",
 ]
@@ -37,6 +38,11 @@ _CUT_OFF: Final[Mapping[object, CallProblem]] = {
     "error": cut_off("the response ended with an error of the model's server, so the arguments may be incomplete"),
 }
 """The finish reasons of a response whose calls may not be run. `stop` is none: many servers say so of calls (LANES 14.5)."""
+
+
+def runs(reason: object) -> bool:
+    """Whether a choice that ended so has calls that may run."""
+    return ended_early(reason) is None
 
 
 def ended_early(reason: object) -> CallProblem | None:

@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 from toolbatch.core import InvalidInputError, ToolCall, preview
 
-from ._chat_shape import ended_early
+from ._chat_shape import runs
 from ._plain import field
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer
 from ._stream_calls import each
@@ -53,7 +53,7 @@ class StreamCollector(Collector):
             )
         if self._created is None and self._is_new():
             self._created = kept(field(event, "created_at"))
-        reason = reason_of(field(event, "done_reason"), self._head.get("done_reason"), _runs)
+        reason = reason_of(field(event, "done_reason"), self._head.get("done_reason"), runs)
         self._head |= {name: kept(field(event, name)) for name in _HEAD if field(event, name) is not None}
         self._head |= {} if reason is None else {"done_reason": reason}
         for name in _TEXTS:
@@ -88,7 +88,3 @@ class StreamCollector(Collector):
         from . import ollama  # not above: it offers this class
 
         return ollama.calls(response, expect=expect)
-
-
-def _runs(reason: object) -> bool:
-    return ended_early(reason) is None

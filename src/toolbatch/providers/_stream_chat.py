@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from toolbatch.core import InvalidInputError, preview
 
-from ._chat_shape import ended_early
+from ._chat_shape import runs
 from ._plain import OBJECT, field, items, members
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, reason_of, text_of_buffer, weight
 from ._stream_calls import Grow, Slots, Unchanged, each
@@ -150,7 +150,7 @@ class _Choice:
         merge(self._message, delta, self._grow, "content", "tool_calls")
         ended = [position for entry in each(field(delta, "tool_calls")) for position in self.slots.take(entry)]
         merge(self._rest, choice, self._grow, *_CHOICE)
-        self.finish_reason = reason_of(field(choice, "finish_reason"), self.finish_reason, _runs)
+        self.finish_reason = reason_of(field(choice, "finish_reason"), self.finish_reason, runs)
         return ended
 
     def whole(self, index: int, finish_reason: object) -> dict[str, Any]:
@@ -164,10 +164,6 @@ class _Choice:
 def _free(_position: int | None, _text: str | None) -> bool:
     """Let calls change: none of this choice is ever returned early."""
     return False
-
-
-def _runs(reason: object) -> bool:
-    return ended_early(reason) is None
 
 
 def _delta(choice: object) -> object:
