@@ -269,6 +269,19 @@ def test_a_placeholder_that_was_filled_later() -> None:
     assert (call.status, call.settled_at, call.ended_at, call.duration) == ("succeeded", 4.0, 9.0, 6.0)
 
 
+def test_a_tool_starts_after_its_approval() -> None:
+    """T7: a start comes from the event loop's clock, which may lag behind the log's; the order holds all the same."""
+    own: Any = {"log": "a", "batch": "a-1", "call_id": "a0", "execution_id": "xa0"}
+    run = read_run([
+        *run_of("a", 1)[:2],
+        line("approval", at=3.002, **own),
+        line("started", at=3.003, **own),
+        line("settled", at=4.0, **own, status="succeeded", completion="settled", started_at=3.001, duration=0.5),
+    ])  # fmt: skip
+    (call,) = run.batches[0].calls
+    assert (call.asked_at, call.started_at, call.ended_at) == (3.002, 3.002, 3.502)
+
+
 def test_texts_are_bounded() -> None:
     """A line may be long; what is kept of a text in it is not."""
     own: Any = {"log": "a", "batch": "a-1"}

@@ -138,7 +138,7 @@ def test_hostile_arguments_are_answered() -> None:
     """T5: deep, huge or circular arguments end in an answer."""
     made = Tool.from_schema("t", {"properties": {"a": {"$ref": "#"}}, "additionalProperties": False}, echo)
     deep: dict[str, Any] = {}
-    for _ in range(3000):
+    for _ in range(3 * sys.getrecursionlimit()):
         deep = {"a": deep}
     circle: dict[str, Any] = {}
     circle["a"] = circle

@@ -167,7 +167,10 @@ class _Reading:
     def ended(self, entry: Draft) -> None:
         """What is known of an execution, at its outcome or later."""
         draft = self.call(entry)
-        draft["started_at"] = _number(entry, "started_at") or draft.get("started_at")
+        started_at, asked_at = _number(entry, "started_at") or draft.get("started_at"), draft.get("asked_at")
+        if started_at is not None and asked_at is not None:
+            started_at = max(started_at, asked_at)  # the loop's clock told the first, and may lag by milliseconds
+        draft["started_at"] = started_at
         for name in ("timeout", "deadline_late_by", "duration"):
             draft[name] = _number(entry, name)
         for name in ("status", "completion", "cancellation", "exception_type"):
