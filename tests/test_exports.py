@@ -28,9 +28,9 @@ PUBLIC = {
         Accepted as_parts BatchClosedError BatchHandle BatchStateError Begun byte_length CallProblem
         CallSnapshot CallState Cancelled Closed CloseReason CloseStatus cut Data described Diagnostic Document
         encode Encoder EncodingError Failed from_plain Image Input InvalidInputError InvalidTypeError Json LATE
-        Limits Part preview ProviderMismatchError Rejected RejectionReason require_closed ResourceLink
-        RichSucceeded Settlement SideEffectState Snapshot sound State Succeeded TABLE Text text_of
-        ToolbatchError ToolCall ToolCallClosure ToolError Url WrongThreadError
+        Limits Part preview ProviderMismatchError Rejected RejectionReason require_closed require_text
+        ResourceLink RichSucceeded Settlement SideEffectState Snapshot sound State Succeeded TABLE Text text_of
+        to_plain ToolbatchError ToolCall ToolCallClosure ToolError Url WrongThreadError
     """,
     "toolbatch.ports": """
         Abort AnnouncedRecord ApprovalBroker ApprovalDecision ApprovalRequest ApprovalRequested Approve
@@ -41,7 +41,7 @@ PUBLIC = {
         ExecutionBackend ExecutionOutcome ExecutionStatus Invocation Journal JournaledBatch JournalRecord
         LATE_HEAD late_line LateNote MAX_OPERATION_ID_BYTES MAX_OPERATION_RESULT_BYTES NotApplied NotDone
         NoteKind NOTES NotSendableError Operation OperationConflictError OperationRecord OperationResolver
-        OperationStore OperationStoreClosedError OperationStoreError OutcomeObserver RemoteToolError
+        OperationStore OperationStoreClosedError OperationStoreError OutcomeObserver remote_call RemoteToolError
         REPLAY_POLICIES ReplayPolicy Resolution ResultNotSendableError ResultTooLargeError ResumedRecord
         RunningCall SAVED_MARK SAVED_VERSION SettledRecord SpillRecord SpillSlice SpillStore StaleResult
         StartedRecord StillUnknown trace_carrier Unknown was_cut_off WorkerKilledError
@@ -88,7 +88,7 @@ PUBLIC = {
 
     """,
     "toolbatch.backends": """
-        LoopBackend ProcessBackend temporal_worker TemporalBackend ThreadBackend WorkerTool
+        LoopBackend ProcessBackend RemoteCall temporal_worker TemporalBackend ThreadBackend WorkerTool
     """,
 }
 

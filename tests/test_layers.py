@@ -4,7 +4,9 @@ A linter that is asleep looks like one that is happy. So the tree is copied, a p
 broken and a failure demanded that names it.
 """
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "toolbatch"
 
 LAYERS = "each layer imports only from the layers below it"
 SANS_IO = "the core and the lanes are sans-IO"
@@ -97,6 +100,38 @@ def test_an_unbroken_copy_passes(tree: Path) -> None:
     """The copy itself is no reason to fail: it is the copy that is checked, and it keeps every contract."""
     result = lint(tree)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def foreign(file: Path) -> list[str]:
+    """The private modules of other packages that a file of the source imports."""
+    package = file.relative_to(SOURCE).parts[0]
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level <= 1, f"{file} climbs out of its package"
+            names = [f"{node.module}.{name.name}" for name in node.names] if node.level == 0 else []
+        else:
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        found += [name for name in names if re.match(rf"toolbatch\.(?!{package}\.)\w+\._", name)]
+    return found
+
+
+def test_no_private_module_of_another_package_is_used() -> None:
+    """What one package needs of another is a public name, or in the other's `kit`."""
+    assert {file: names for file in SOURCE.rglob("*.py") if (names := foreign(file))} == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["from toolbatch.core._text import cut", "from toolbatch.core import _text", "import toolbatch.core._text"]
+)
+def test_private_imports_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Each way of writing one is noticed, also inside a function; one's own is not."""
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    for package, expected in (("batch", ["toolbatch.core._text"]), ("core", [])):
+        (tmp_path / package).mkdir()
+        file = tmp_path / package / "_new.py"
+        file.write_text(f"def f():\n    {line}\n", encoding="utf-8")
+        assert [name.removesuffix(".cut") for name in foreign(file)] == expected
 
 
 def test_dynamic_imports_are_banned() -> None:

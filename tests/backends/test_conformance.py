@@ -8,7 +8,7 @@ from typing import Any, Self
 import pytest
 
 from tests.backends import temporal
-from toolbatch.backends import LoopBackend, ProcessBackend, ThreadBackend
+from toolbatch.backends import LoopBackend, ProcessBackend, RemoteCall, ThreadBackend
 from toolbatch.core import ToolError
 from toolbatch.ports import (
     BackendNotStartedError,
@@ -18,6 +18,7 @@ from toolbatch.ports import (
     Enforcement,
     ExecutionBackend,
     Invocation,
+    remote_call,
 )
 from toolbatch.testing import BACKEND_TOOLS, BACKEND_VARIABLE, check_backend
 from toolbatch.tools import tool
@@ -113,9 +114,6 @@ class Mute(Wrapped):
         """Run."""
 
         def elsewhere() -> Any:
-            from toolbatch.backends._current import remote_call
-            from toolbatch.backends._remote import RemoteCall
-
             remote_call.set(RemoteCall(invocation.facts, 30.0, lambda _: None))
             return invocation.fn(*invocation.args, **invocation.kwargs)
 
@@ -129,9 +127,6 @@ class Impostor(Wrapped):
         """Run."""
 
         def elsewhere() -> Any:
-            from toolbatch.backends._current import remote_call
-            from toolbatch.backends._remote import RemoteCall
-
             facts = CallFacts(call=invocation.facts.call, execution_id="one", idempotency_key="for all")
             remote_call.set(RemoteCall(facts, 30.0, invocation.say))
             return invocation.fn(*invocation.args, **invocation.kwargs)

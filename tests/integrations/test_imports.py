@@ -1,7 +1,5 @@
-"""What importing costs, and from where: no SDK is loaded unless its own module is asked for (P8), and nothing private is used."""
+"""What importing costs, and from where: no SDK is loaded unless its own module is asked for (P8)."""
 
-import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,15 +20,6 @@ def test_it_loads_no_sdk(name: str) -> None:
     loaded = {module.partition(".")[0] for module in done.stdout.split()}
     assert "toolbatch" in loaded
     assert loaded & SDKS == set()
-
-
-def test_no_private_module_of_another_package_is_used() -> None:
-    """What an integration needs beyond a package's public names is in the package's `kit`."""
-    files = sorted((SOURCE / "integrations").glob("*.py"))
-    trees = [ast.walk(ast.parse(file.read_text(encoding="utf-8"))) for file in files]
-    names = {node.module for tree in trees for node in tree if isinstance(node, ast.ImportFrom) and node.module}
-    assert {"toolbatch.batch.kit", "toolbatch.providers.kit", "toolbatch.tools.kit"} <= names
-    assert [name for name in names if re.match(r"toolbatch\..*\._", name)] == []
 
 
 def test_kits_are_loaded_by_who_needs_them() -> None:

@@ -5,6 +5,8 @@ A tool names its own, `@tool(backend=...)`, and a batch runs it there. They are 
 
 from typing import TYPE_CHECKING, Any
 
+from ._remote import RemoteCall
+
 if TYPE_CHECKING:
     from ._loop import LoopBackend
     from ._process import ProcessBackend
@@ -12,7 +14,15 @@ if TYPE_CHECKING:
     from ._temporal_worker import WorkerTool, temporal_worker
     from ._thread import ThreadBackend
 
-__all__ = ["LoopBackend", "ProcessBackend", "TemporalBackend", "ThreadBackend", "WorkerTool", "temporal_worker"]
+__all__ = [
+    "LoopBackend",
+    "ProcessBackend",
+    "RemoteCall",
+    "TemporalBackend",
+    "ThreadBackend",
+    "WorkerTool",
+    "temporal_worker",
+]
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that is there
 

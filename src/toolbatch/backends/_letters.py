@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from toolbatch.core import EncodingError, ToolCall, ToolError, as_parts, cut, encode, from_plain
-from toolbatch.core._parts import to_plain
+from toolbatch.core import EncodingError, ToolCall, ToolError, as_parts, cut, encode, from_plain, to_plain
 from toolbatch.ports import (
     NOTES,
     SAVED_MARK,

@@ -28,10 +28,10 @@ from toolbatch.ports import (
     ReplayPolicy,
     ResultNotSendableError,
     ResultTooLargeError,
+    remote_call,
 )
 
 from ._context_vars import ContextVars
-from ._current import remote_call
 from ._letters import ACTIVITY, Request, enclosed, ending_of, read_request, write_answer
 from ._loop import LoopBackend
 from ._options import positive, seconds

@@ -21,10 +21,9 @@ from types import FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
 from toolbatch.core import InvalidInputError, ToolError, cut, preview
-from toolbatch.ports import CallNote
+from toolbatch.ports import CallNote, remote_call
 
 from ._body import finish, is_unfinished
-from ._current import remote_call
 from ._frames import SECONDS, Ending, Frames, Kind, Order, ProtocolFault, Settings, packed
 from ._pickles import NotPicklableError, TooLargeError, dump, load, named, on_main
 from ._remote import RemoteCall

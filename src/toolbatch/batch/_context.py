@@ -5,7 +5,6 @@ import logging
 import threading
 from typing import Any, cast
 
-from toolbatch.backends._current import remote_call
 from toolbatch.core import (
     BatchStateError,
     CallProblem,
@@ -17,6 +16,7 @@ from toolbatch.core import (
     preview,
     sound,
 )
+from toolbatch.ports import remote_call
 
 from ._execution import NEVER, Execution, current_execution
 from ._placeholders import answer_for_now

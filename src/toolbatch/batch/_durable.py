@@ -10,8 +10,8 @@ from toolbatch.core import (
     InvalidTypeError,
     ToolCall,
     preview,
+    require_text,
 )
-from toolbatch.core._text import require_text
 from toolbatch.operations import operation_id, resolve
 from toolbatch.output import READER_NAME
 from toolbatch.ports import (

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from toolbatch.core import CallProblem, InvalidInputError, Part, from_plain, preview
+from toolbatch.core import CallProblem, InvalidInputError, Part, from_plain, preview, to_plain
 from toolbatch.core import encode as core_encode
-from toolbatch.core._parts import to_plain
 from toolbatch.ports import SAVED_MARK, SAVED_VERSION
 
 if TYPE_CHECKING:

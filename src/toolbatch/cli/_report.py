@@ -9,9 +9,10 @@ from typing import Final
 
 from toolbatch.core import encode, preview, sound
 from toolbatch.observe import RunRecord, read_run
+from toolbatch.operations.kit import is_database
 
 from ._files import STDIN, FileError, write
-from ._report_journal import is_database, read_journal
+from ._report_journal import read_journal
 from ._report_view import View, make_view
 
 __all__ = ["add_report"]

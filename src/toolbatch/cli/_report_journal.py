@@ -1,28 +1,18 @@
 """A journal as a report sees it: the same records that a run log gives, as far as a journal knows them."""
 
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
-from itertools import groupby
-from pathlib import Path
 from typing import Final
 
 from toolbatch.core import Settlement, ToolCall, cut, encode
 from toolbatch.observe import BatchRecord, CallRecord, RunRecord
-from toolbatch.operations._journal_rows import JournalRow, batch_of
+from toolbatch.operations.kit import batches_on_file
 from toolbatch.ports import JournaledBatch, OperationStoreError
 from toolbatch.tools import NOT_EXECUTED
 
 from ._files import FileError
 
-__all__ = ["is_database", "read_journal"]
+__all__ = ["read_journal"]
 
 _TEXT_BYTES: Final = 1 << 16
-
-
-def is_database(head: bytes) -> bool:
-    """Whether a file that begins like this is one of SQLite's."""
-    return head.startswith(b"SQLite format 3\0")
 
 
 def read_journal(path: str, *, content: bool) -> RunRecord:
@@ -36,13 +26,10 @@ def read_journal(path: str, *, content: bool) -> RunRecord:
         FileError: It can't be read, or holds no journal.
     """
     try:
-        connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        with closing(connection):
-            rows = connection.execute(_READ)
-            found = [_batch_or_none(list(own), content) for _, own in groupby(map(JournalRow._make, rows), _name)]
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # its complaint may quote what is no text
-        raise FileError(f"{path}: holds no journal that can be read: {error}") from None
-    batches = tuple(batch for batch in found if batch is not None)
+        found = batches_on_file(path)
+    except OperationStoreError as error:
+        raise FileError(str(error)) from None
+    batches = tuple(_batch(batch, content) for batch in found if batch is not None)
     return RunRecord(
         batches=batches,
         lines=len(found),
@@ -51,24 +38,6 @@ def read_journal(path: str, *, content: bool) -> RunRecord:
         dropped=0,
         cut_off=sum(batch.closed_at is None for batch in batches),
     )
-
-
-_READ: Final = (
-    "SELECT record.batch, kind, at, CASE kind WHEN 'announced' THEN run ELSE '' END, body FROM record "
-    "JOIN batch ON batch.id = record.batch ORDER BY announced_at, batch.id, number"
-)
-
-
-def _name(row: JournalRow) -> str:
-    return row.batch
-
-
-def _batch_or_none(rows: Sequence[JournalRow], content: bool) -> BatchRecord | None:  # noqa: FBT001  handed down
-    try:
-        batch = batch_of(rows)
-    except OperationStoreError:
-        return None
-    return None if batch is None else _batch(batch, content)
 
 
 def _batch(batch: JournaledBatch, content: bool) -> BatchRecord:  # noqa: FBT001  handed down

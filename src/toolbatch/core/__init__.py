@@ -16,7 +16,21 @@ from ._errors import (
     WrongThreadError,
 )
 from ._limits import Limits
-from ._parts import Data, Document, Image, Json, Part, ResourceLink, Text, Url, as_parts, described, from_plain, text_of
+from ._parts import (
+    Data,
+    Document,
+    Image,
+    Json,
+    Part,
+    ResourceLink,
+    Text,
+    Url,
+    as_parts,
+    described,
+    from_plain,
+    text_of,
+    to_plain,
+)
 from ._settlements import Cancelled, Closed, Failed, RichSucceeded, Settlement, SideEffectState, Succeeded
 from ._snapshots import (
     CallSnapshot,
@@ -29,7 +43,7 @@ from ._snapshots import (
     require_closed,
 )
 from ._table import LATE, TABLE, Input, State
-from ._text import byte_length, cut, preview, sound
+from ._text import byte_length, cut, preview, require_text, sound
 
 __all__ = [
     "LATE",
@@ -84,6 +98,8 @@ __all__ = [
     "from_plain",
     "preview",
     "require_closed",
+    "require_text",
     "sound",
     "text_of",
+    "to_plain",
 ]

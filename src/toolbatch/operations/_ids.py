@@ -1,7 +1,6 @@
 """Operation ids: one text of tenant, run and call that can't be mistaken for another's."""
 
-from toolbatch.core import InvalidInputError, preview
-from toolbatch.core._text import require_text
+from toolbatch.core import InvalidInputError, preview, require_text
 from toolbatch.ports import MAX_OPERATION_ID_BYTES
 
 __all__ = ["operation_id"]

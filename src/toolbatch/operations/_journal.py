@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import final
 
-from toolbatch.core import InvalidInputError, preview
-from toolbatch.core._text import require_text
+from toolbatch.core import InvalidInputError, preview, require_text
 from toolbatch.ports import (
     MAX_OPERATION_ID_BYTES,
     JournaledBatch,

@@ -8,7 +8,7 @@ from toolbatch.core import InvalidInputError, InvalidTypeError, preview
 from toolbatch.ports import JournalRecord
 
 from ._journal import BaseJournal
-from ._journal_rows import JournalRow, rows_of
+from ._journal_rows import COLUMNS, JournalRow, rows_of
 from ._postgres import PostgresOperationStore
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class PostgresJournal(BaseJournal):
     async def _rows(self, batch_id: str) -> Sequence[JournalRow]:
         found = await self._store.ask(
             lambda connection, sql: connection.fetch(
-                f"SELECT record.batch, kind, at, CASE kind WHEN 'announced' THEN run ELSE '' END, body FROM {sql.schema}.record "  # noqa: S608  our own names
-                f"AS record JOIN {sql.schema}.batch AS batch ON batch.id = record.batch WHERE record.batch = $1 ORDER BY number",
+                f"SELECT {COLUMNS} FROM {sql.schema}.record AS record "  # noqa: S608  our own names
+                f"JOIN {sql.schema}.batch AS batch ON batch.id = record.batch WHERE record.batch = $1 ORDER BY number",
                 batch_id,
             )
         )

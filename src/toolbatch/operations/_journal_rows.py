@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from toolbatch.core import (
     CallProblem,
@@ -30,7 +30,10 @@ from toolbatch.ports import (
     StartedRecord,
 )
 
-__all__ = ["JournalRow", "batch_of", "rows_of", "settlement_of"]
+__all__ = ["COLUMNS", "JournalRow", "batch_of", "rows_of", "settlement_of"]
+
+COLUMNS: Final = "record.batch, kind, at, CASE kind WHEN 'announced' THEN run ELSE '' END, body"
+"""A row's fields, of the tables `record` and `batch`, in every database."""
 
 
 class JournalRow(NamedTuple):

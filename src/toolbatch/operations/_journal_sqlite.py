@@ -11,7 +11,7 @@ from toolbatch.ports import JournalRecord
 
 from ._database import Database
 from ._journal import BaseJournal
-from ._journal_rows import JournalRow, rows_of
+from ._journal_rows import COLUMNS, JournalRow, rows_of
 from ._sqlite import SqliteOperationStore, nothing, writer_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteJournal"]
 
 _READ: Final = (
-    "SELECT record.batch, kind, at, CASE kind WHEN 'announced' THEN run ELSE '' END, body FROM record "
-    "JOIN batch ON batch.id = record.batch WHERE record.batch = ? ORDER BY number"
+    f"SELECT {COLUMNS} FROM record JOIN batch ON batch.id = record.batch WHERE record.batch = ? ORDER BY number"  # noqa: S608
 )
 _NAMES: Final = "SELECT id FROM batch WHERE run = ? ORDER BY announced_at DESC, id DESC LIMIT ?"
 _UNFINISHED: Final = (

@@ -9,8 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
-from toolbatch.core import InvalidInputError, InvalidTypeError, preview
-from toolbatch.core._text import require_text
+from toolbatch.core import InvalidInputError, InvalidTypeError, preview, require_text
 from toolbatch.ports import (
     MAX_OPERATION_ID_BYTES,
     MAX_OPERATION_RESULT_BYTES,

@@ -68,7 +68,7 @@ from ._operations import (
     Unknown,
 )
 from ._outcomes import Cancellation, Completion, ExecutionOutcome, ExecutionStatus, OutcomeObserver
-from ._running import NOTES, CallFacts, CallNote, CancelEvent, NoteKind, RunningCall
+from ._running import NOTES, CallFacts, CallNote, CancelEvent, NoteKind, RunningCall, remote_call
 from ._spill import SpillRecord, SpillSlice, SpillStore
 
 __all__ = [
@@ -154,6 +154,7 @@ __all__ = [
     "WorkerKilledError",
     "canonical_json",
     "late_line",
+    "remote_call",
     "trace_carrier",
     "was_cut_off",
 ]

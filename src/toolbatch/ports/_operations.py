@@ -9,8 +9,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, final
 
-from toolbatch.core import InvalidInputError, InvalidTypeError, cut, preview, sound
-from toolbatch.core._text import require_text
+from toolbatch.core import InvalidInputError, InvalidTypeError, cut, preview, require_text, sound
 
 from ._canonical import canonical_json
 

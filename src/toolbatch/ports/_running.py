@@ -1,11 +1,12 @@
 """A call whose code is running, as its tool sees it and as a backend carries it elsewhere: identity out, notes back (T11, B22)."""
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, final, get_args
 
 from toolbatch.core import ToolCall
 
-__all__ = ["NOTES", "CallFacts", "CallNote", "CancelEvent", "NoteKind", "RunningCall"]
+__all__ = ["NOTES", "CallFacts", "CallNote", "CancelEvent", "NoteKind", "RunningCall", "remote_call"]
 
 NoteKind = Literal["progress", "pending", "conclude_turn", "add_context", "report_failure"]
 
@@ -149,3 +150,7 @@ class CallFacts:
             execution_id=call.execution_id,
             idempotency_key=call.idempotency_key,
         )
+
+
+remote_call: ContextVar[RunningCall] = ContextVar("toolbatch_remote_call")
+"""The call whose tool is running here, where no batch is: a backend's worker sets it, and `current_call()` returns it there (X2)."""

@@ -9,10 +9,9 @@ from contextvars import copy_context
 from itertools import count
 from typing import Any, Final, TypeAlias
 
-from toolbatch.backends._current import remote_call
-from toolbatch.backends._remote import RemoteCall
+from toolbatch.backends import RemoteCall
 from toolbatch.core import ToolCall
-from toolbatch.ports import BackendNotStartedError, CallFacts, CallNote, ExecutionBackend, Invocation
+from toolbatch.ports import BackendNotStartedError, CallFacts, CallNote, ExecutionBackend, Invocation, remote_call
 from toolbatch.testing._store_bench import require
 
 __all__ = ["Ask", "Bench", "Line", "MakeBackend", "Witness"]
