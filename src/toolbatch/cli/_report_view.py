@@ -89,13 +89,11 @@ class Row:
     """One call that is shown.
 
     Attributes:
-        number: Its number in the report, from 0.
         call: What is known of it.
         status: Its status, `open` where it has none.
         segments: What it did.
     """
 
-    number: int
     call: CallRecord
     status: str
     segments: tuple[Segment, ...]
@@ -198,10 +196,9 @@ def make_view(run: RunRecord, limit: int) -> View:
         return any(id(call) in chosen for call in batch.calls) or (not batch.calls and len(run.batches) <= limit)
 
     parts: list[BatchView | Gap] = []
-    numbers = itertools.count()
     for shown, batches in itertools.groupby(run.batches, is_shown):
         if shown:
-            parts += [_batch_view(batch, axes[id(batch)], last, chosen, numbers) for batch in batches]
+            parts += [_batch_view(batch, axes[id(batch)], last, chosen) for batch in batches]
         else:
             parts.append(_gap(list(batches), axes))
     timed = [axis for axis in axes.values() if axis.start > 0] or list(axes.values())
@@ -214,11 +211,9 @@ def _rank(call: CallRecord) -> tuple[bool, float]:
     return is_plain, -(took(call) or 0.0)
 
 
-def _batch_view(
-    batch: BatchRecord, axis: Axis, last: float, chosen: Container[int], numbers: Iterator[int]
-) -> BatchView:
+def _batch_view(batch: BatchRecord, axis: Axis, last: float, chosen: Container[int]) -> BatchView:
     shown = [call for call in batch.calls if id(call) in chosen]
-    rows = [Row(next(numbers), call, status_of(call), tuple(_segments(call, batch, axis, last))) for call in shown]
+    rows = [Row(call, status_of(call), tuple(_segments(call, batch, axis, last))) for call in shown]
     return BatchView(
         batch, axis, tuple(rows), Counter(status_of(call) for call in batch.calls if id(call) not in chosen)
     )

@@ -1,7 +1,5 @@
 """What every journal does before and after its own work, and the one in memory."""
 
-import os
-import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import final
@@ -11,9 +9,9 @@ from toolbatch.ports import (
     MAX_OPERATION_ID_BYTES,
     JournaledBatch,
     JournalRecord,
-    OperationStoreClosedError,
 )
 
+from ._guard import Guard
 from ._journal_rows import JournalRow, batch_of, rows_of
 from ._store import Kept, seconds_since_epoch
 
@@ -90,45 +88,36 @@ class MemoryJournal(BaseJournal):
 
     def __init__(self) -> None:
         self._batches: dict[str, list[JournalRow]] = {}
-        self._lock = threading.Lock()
-        self._closed = False
-        self._pid = os.getpid()
+        self._guard = Guard("this journal in memory")
 
     async def aclose(self) -> None:
         """Refuse everything from now on."""
-        self._closed = True
+        self._guard.close()
 
     async def _append(self, records: Sequence[JournalRecord]) -> None:
-        with self._open():
+        with self._guard.lock():
             for row in rows_of(records, self._batches.__contains__):
                 self._batches.setdefault(row.batch, []).append(row)
 
     async def _rows(self, batch_id: str) -> Sequence[JournalRow]:
-        with self._open():
+        with self._guard.lock():
             return tuple(self._batches.get(batch_id, ()))
 
     async def _names(self, run_id: str, most: int | None) -> Sequence[str]:
-        with self._open():
+        with self._guard.lock():
             return [name for name, rows in reversed(self._batches.items()) if rows[0].run == run_id][:most]
 
     async def _unfinished(self, limit: int) -> Sequence[str]:
-        with self._open():
+        with self._guard.lock():
             runs = [rows[0].run for rows in self._batches.values() if _closed_at(rows) is None]
         return list(dict.fromkeys(runs))[:limit]
 
     async def _purge(self, before: float, most: int) -> int:
-        with self._open():
+        with self._guard.lock():
             old = [name for name, rows in self._batches.items() if (at := _closed_at(rows)) is not None and at < before]
             for name in old[:most]:
                 del self._batches[name]
         return len(old[:most])
-
-    def _open(self) -> threading.Lock:
-        if self._pid != os.getpid():  # looked at before the lock, which may have been held at the fork
-            raise OperationStoreClosedError(f"this journal belongs to process {self._pid}, not to its forked child")
-        if self._closed:
-            raise OperationStoreClosedError("this journal was closed; what it held is gone")
-        return self._lock
 
 
 def _closed_at(rows: Sequence[JournalRow]) -> float | None:

@@ -1,13 +1,12 @@
 """A store in memory: for tests, and for runs that need no more than their own process."""
 
-import os
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar, final
 
-from toolbatch.ports import OperationRecord, OperationStoreClosedError
+from toolbatch.ports import OperationRecord
 
+from ._guard import Guard
 from ._rules import Row
 from ._store import Step, Store
 
@@ -30,21 +29,19 @@ class MemoryOperationStore(Store):
     def __init__(self, *, now: Callable[[], float] = time.time, owner: str | None = None) -> None:
         super().__init__(now=now, owner=owner)
         self._rows = _DictRows({})
-        self._lock = threading.Lock()
-        self._closed = False
-        self._pid = os.getpid()
+        self._guard = Guard("this store in memory")
 
     async def aclose(self) -> None:
         """Refuse everything from now on."""
-        self._closed = True
+        self._guard.close()
 
     async def _apply(self, operation_id: str, step: Step[T], *, undo: Step[None] | None = None) -> T:
         del operation_id, undo  # nothing is awaited, so nobody can leave before the answer
-        with self._open():
+        with self._guard.lock():
             return step(self._rows)
 
     async def _unresolved(self, prefix: str, claimed_before: float | None, limit: int) -> tuple[OperationRecord, ...]:
-        with self._open():
+        with self._guard.lock():
             found = [
                 row
                 for row in self._rows.kept.values()
@@ -57,7 +54,7 @@ class MemoryOperationStore(Store):
 
     async def _purge(self, after: str, completed: float, unknown: float, most: int) -> tuple[int, str | None]:
         del after, most
-        with self._open():
+        with self._guard.lock():
             kept = self._rows.kept
             old = [
                 row.id
@@ -67,15 +64,6 @@ class MemoryOperationStore(Store):
             for operation_id in old:
                 del kept[operation_id]
         return len(old), None
-
-    def _open(self) -> threading.Lock:
-        if self._pid != os.getpid():  # looked at before the lock, which may have been held at the fork
-            raise OperationStoreClosedError(
-                f"this store in memory belongs to process {self._pid}, not to its forked child"
-            )
-        if self._closed:
-            raise OperationStoreClosedError("this store in memory was closed; what it held is gone")
-        return self._lock
 
 
 class _DictRows:
