@@ -224,7 +224,7 @@ def test_other_mistakes_end_with_two(here: Path, capsys: pytest.CaptureFixture[s
 def on_a_terminal(*arguments: str) -> tuple[int, str]:
     """Run the command with a terminal on standard output and standard error; returns the exit code and what was shown."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "toolbatch.cli", *arguments]
+    command = [sys.executable, "-m", "toolbatch", *arguments]
     process = subprocess.Popen(
         command, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "100", "TERM": "xterm"}
     )
@@ -256,7 +256,7 @@ def test_a_big_file_shows_its_progress(here: Path) -> None:
     assert "reading" in shown
     assert "0 violations in 0 of 1 conversation, 10002 messages" in shown
     piped = subprocess.run(
-        [sys.executable, "-m", "toolbatch.cli", "check", "a.json"],
+        [sys.executable, "-m", "toolbatch", "check", "a.json"],
         capture_output=True,
         text=True,
         timeout=50,
@@ -277,7 +277,7 @@ def test_without_rich_there_are_plain_lines(here: Path) -> None:
 def test_a_reader_that_leaves_is_no_crash(here: Path) -> None:
     """`toolbatch repair big.json | head` ends quietly."""
     stored("a.json", [user("x" * 1000)] * 1000)
-    command = f"{sys.executable} -m toolbatch.cli repair a.json | head -c 10"
+    command = f"{sys.executable} -m toolbatch repair a.json | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=50, check=False)
     assert "Traceback" not in done.stderr
 
@@ -329,7 +329,7 @@ def test_a_full_standard_output(here: Path, arguments: list[str]) -> None:
     stored("a.json", BROKEN)
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "toolbatch.cli", *arguments],
+            [sys.executable, "-m", "toolbatch", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,

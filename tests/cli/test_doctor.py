@@ -74,7 +74,7 @@ def test_lines_for_people(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def test_colours_on_a_terminal(tmp_path: Path) -> None:
     """On a terminal the judgement has its colour, and the text is the same."""
     reader, writer = pty.openpty()
-    command = [sys.executable, "-m", "toolbatch.cli", "doctor"]
+    command = [sys.executable, "-m", "toolbatch", "doctor"]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "40"}
     process = subprocess.Popen(command, stdout=writer, stderr=writer, cwd=tmp_path, env=environment)
     os.close(writer)
