@@ -87,6 +87,8 @@ def facts(window: "Page") -> dict[str, str]:
 
 def test_calls_can_be_filtered(opened: Opened) -> None:
     """By tool, by outcome, by lateness, by any text that is known of them; headings go with the last of their calls."""
+    from playwright.sync_api import expect
+
     window = opened(full_run())
     assert len(shown(window)) == 14
     assert window.locator("#shown").inner_text() == ""
@@ -97,7 +99,7 @@ def test_calls_can_be_filtered(opened: Opened) -> None:
     window.get_by_label("Outcome", exact=True).select_option("denied")
     assert shown(window) == ["call_f"]
     window.get_by_role("button", name="Show all").click()
-    window.wait_for_function("document.querySelectorAll('tr.call:not([hidden])').length === 14")
+    expect(window.locator("tr.call:visible")).to_have_count(14)  # the reset is acted on a moment later
     window.get_by_label("Outcome", exact=True).select_option("came late")
     assert shown(window) == ["call_c"]
     window.get_by_label("Outcome", exact=True).select_option("all")
