@@ -2,9 +2,11 @@
 
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall, preview
+from toolbatch.core import InvalidInputError, preview
 
+from ._anthropic_turn import read_turn
 from ._plain import field, items
+from ._read import Turn
 from ._replay import arguments_object
 from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, reason_of, weight
 from ._stream_blocks import Block, BlockCollector, asks_for_tools
@@ -170,10 +172,8 @@ class StreamCollector(BlockCollector):
         message = {"role": "assistant", "stop_reason": "tool_use", "content": [*stubs, _built(last)]}
         return {"id": (self._head or {}).get("id"), **message}
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import anthropic  # not above: it offers this class
-
-        return anthropic.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)
 
 
 def _use_id(block: Block) -> str | None:

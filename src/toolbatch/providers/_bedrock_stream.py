@@ -3,9 +3,11 @@
 from io import StringIO
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall
+from toolbatch.core import InvalidInputError
 
+from ._bedrock_turn import read_turn
 from ._plain import OBJECT, field, items, members
+from ._read import Turn
 from ._replay import arguments_object
 from ._stream import DEFAULT_MAX_CHARS, arguments_of, kept, kept_members, reason_of, text_of_buffer, weight
 from ._stream_blocks import Block, BlockCollector, asks_for_tools
@@ -159,10 +161,8 @@ class StreamCollector(BlockCollector):
         message = {"role": "assistant", "content": [*stubs, _built(last)]}
         return {"output": {"message": message}, "stopReason": "tool_use"}
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import bedrock  # not above: it offers this class
-
-        return bedrock.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)
 
 
 def _use_id(block: Block) -> str | None:

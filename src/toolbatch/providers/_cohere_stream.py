@@ -3,9 +3,11 @@
 from io import StringIO
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall
+from toolbatch.core import InvalidInputError
 
+from ._cohere_turn import read_turn
 from ._plain import field, members
+from ._read import Turn
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, reason_of, text_of_buffer, weight
 from ._stream_calls import Slots, each
 
@@ -124,10 +126,8 @@ class StreamCollector(Collector):
     def _is_over(self, position: int) -> bool:
         return self._slots.slots[position].is_whole
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import cohere  # not above: it offers this class
-
-        return cohere.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)
 
 
 def _runs(reason: object) -> bool:

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall, preview
+from toolbatch.core import InvalidInputError, preview
 
+from ._gemini_turn import read_turn
 from ._gemini_wire import either, function_call
 from ._plain import field, items, members
+from ._read import Turn
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer, weight
 
 __all__ = ["StreamCollector"]
@@ -305,10 +307,8 @@ class StreamCollector(Collector):
         content = {"role": "model", "parts": [*stubs, last.whole()]}
         return {"responseId": self._id, "candidates": [{"content": content, "finishReason": "STOP"}]}
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import gemini  # not above: it offers this class
-
-        return gemini.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)
 
 
 def _may_go_on(reason: object) -> bool:

@@ -2,9 +2,11 @@
 
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall, preview
+from toolbatch.core import InvalidInputError, preview
 
+from ._mistral_turn import read_turn
 from ._plain import field, members
+from ._read import Turn
 from ._stream import DEFAULT_MAX_CHARS, kept, kept_members, weight
 from ._stream_calls import Slot, Slots, each
 from ._stream_chat import ChatCollector, Content, Tree, built, merge
@@ -162,7 +164,5 @@ class StreamCollector(ChatCollector):
         slot = slots[position]
         return slot is not None and slot.is_whole
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import mistral  # not above: it offers this class
-
-        return mistral.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)

@@ -3,10 +3,12 @@
 from io import StringIO
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall, preview
+from toolbatch.core import InvalidInputError, preview
 
 from ._chat_shape import runs
+from ._ollama_turn import read_turn
 from ._plain import field
+from ._read import Turn
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer
 from ._stream_calls import each
 
@@ -84,7 +86,5 @@ class StreamCollector(Collector):
         message = {"role": "assistant", "tool_calls": [*stubs, kept(self._entries[position])]}
         return {"created_at": self._created, "done_reason": "stop", "message": message}
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import ollama  # not above: it offers this class
-
-        return ollama.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)

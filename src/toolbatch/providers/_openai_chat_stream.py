@@ -2,9 +2,9 @@
 
 from typing import Any, final
 
-from toolbatch.core import ToolCall
-
+from ._openai_chat_turn import read_turn
 from ._plain import field
+from ._read import Turn
 from ._stream_chat import ChatCollector
 
 __all__ = ["StreamCollector"]
@@ -39,7 +39,5 @@ class StreamCollector(ChatCollector):
         chunk = field(event, "chunk") if field(event, "type") == "chunk" else None  # of the helper
         return super()._take(event if chunk is None else chunk)
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import openai_chat  # not above: it offers this class
-
-        return openai_chat.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any, Final, final
 
-from toolbatch.core import InvalidInputError, ToolCall, preview
+from toolbatch.core import InvalidInputError, preview
 
+from ._openai_responses_turn import read_turn
 from ._plain import field, items
+from ._read import Turn
 from ._stream import DEFAULT_MAX_CHARS, Collector, kept, kept_members, reason_of, text_of_buffer, weight
 
 __all__ = ["StreamCollector"]
@@ -242,10 +244,8 @@ class StreamCollector(Collector):
         ]
         return {**self._head, "status": "completed", "output": [*stubs, last.whole()]}
 
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        from . import openai_responses  # not above: it offers this class
-
-        return openai_responses.calls(response, expect=expect)
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        return read_turn(response)
 
 
 def _runs(status: object) -> bool:

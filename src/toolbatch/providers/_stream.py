@@ -15,7 +15,7 @@ from toolbatch.core import InvalidInputError, InvalidTypeError, ToolbatchError, 
 
 from ._ids import is_blank
 from ._plain import field, members
-from ._read import as_text, cut_off
+from ._read import Turn, as_text, cut_off, require_choice
 
 __all__ = [
     "BROKEN_OFF",
@@ -221,7 +221,8 @@ class Collector(ABC):
                 raise InvalidInputError(
                     f"no call {preview(call_id)} was returned by add(), so it can't have been started"
                 )
-        return [running.get(call.id) or call for call in self._read(self.response(), expect)]
+        read = require_choice(self._turn(self.response()).calls(), expect)
+        return [running.get(call.id) or call for call in read]
 
     def response(self) -> dict[str, Any]:
         """Return the response as the server would have sent it whole: new, plain data for the lane's `calls` and `extend`.
@@ -263,8 +264,8 @@ class Collector(ABC):
         return position >= 0
 
     @abstractmethod
-    def _read(self, response: dict[str, Any], expect: str | None = None) -> list[ToolCall]:
-        """Return what the lane's `calls` says."""
+    def _turn(self, response: dict[str, Any]) -> Turn:
+        """Return what the lane reads of a response."""
 
     # -- what a lane uses --------------------------------------------------------------------------------------------
 
@@ -344,9 +345,11 @@ class Collector(ABC):
         if self._broken:
             return []
         if self._stopped and not stopped:
-            fresh = [row for row in enumerate(self._read(self._whole())) if self._is_over(row[0])]
+            fresh = [row for row in enumerate(self._turn(self._whole()).calls()) if self._is_over(row[0])]
         else:
-            fresh = [(position, call) for position in ended for call in self._read(self._only(position))[position:]]
+            fresh = [
+                (position, call) for position in ended for call in self._turn(self._only(position)).calls()[position:]
+            ]
         return [call for position, call in fresh if self._may_start(position, call)]
 
     def _may_start(self, position: int, call: ToolCall) -> bool:

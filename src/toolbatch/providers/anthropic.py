@@ -12,25 +12,14 @@ its calls is given text only: "Image, document, and other content block types ar
 may take text only in any result: say so with `media`, since what they refuse once they refuse for ever.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from toolbatch.core import (
-    CallProblem,
-    Data,
-    Document,
-    Image,
-    InvalidTypeError,
-    Part,
-    Snapshot,
-    ToolCall,
-    Url,
-    preview,
-)
+from toolbatch.core import Data, Document, Image, Part, Snapshot, ToolCall, Url
 from toolbatch.ports import LateNote
 
 from ._anthropic_stream import StreamCollector
+from ._anthropic_turn import LANE, read_turn
 from ._content import (
     IMAGES,
     PDF,
@@ -46,41 +35,19 @@ from ._content import (
     web_url,
 )
 from ._export import Answer, answers, exported, late_text, require_list
-from ._ids import IdRule, unused
+from ._ids import unused
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, echo_of, not_requested, require_choice
+from ._read import require_choice
 from ._replay import arguments_object, replay_name
-from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "message", "notes", "results"]
 
-_LANE: Final = "anthropic"
-_IDS: Final = IdRule(alphabet=re.compile(r"[a-zA-Z0-9_-]+"))  # "String should match pattern"; no length is documented
 _MAX_NAME: Final = 128
 Media = Literal["nested", "text"]
 """How images and documents travel: in the results, or only in words."""
 
 _MAX_IMAGE: Final = 5_242_880  # of base64 text: the bound on Bedrock and Google Cloud, half of the API's own
-_PAUSED: Final = ("pause_turn", "compaction")  # the turn is resent as it is and goes on; nothing is run or answered
-# Only `tool_use` asks for tools to be run (the SDK's own runner: `lib/tools/_beta_runner.py`). A turn that ends otherwise
-# can have calls in it all the same, cut off or called off, and the SDK makes a cut one look whole.
-_CUT_OFF: Final[dict[str, CallProblem]] = {
-    "max_tokens": TOKEN_LIMIT,
-    INTERRUPTED: BROKEN_OFF,
-    "model_context_window_exceeded": cut_off(
-        "the response was cut off at the end of the context window, so the input may be incomplete",
-        "Continue without it, or call the tool again with much shorter input.",
-    ),
-    "refusal": not_requested(
-        "the response ended as a refusal", "Do not call it again unless the user asks for something else."
-    ),
-    "end_turn": not_requested(
-        "the response ended its turn instead of waiting for tools",
-        "If it is still needed, call the tool again and wait for its result.",
-    ),
-    "stop_sequence": cut_off("the response was cut off at a stop sequence, so the input may be incomplete"),
-}
 
 
 def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
@@ -99,7 +66,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The message does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
@@ -161,7 +128,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
             a result; or there is no such `media`. In every case the list is as it was.
     """
     history, carrier = require_list(messages), carrier_for(media, _CARRIERS)
-    turn = _read(response)
+    turn = read_turn(response)
     replies = answers(turn.calls(), snapshot)
     _require_answered(history)
     ids = unused([answer.call.id for answer in replies], _used_ids(history))
@@ -187,33 +154,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     """
     text = late_text(late)
     return [] if text is None else [{"role": "user", "content": [{"type": "text", "text": text}]}]
-
-
-def _read(response: object) -> Turn:
-    content = field(response, "content")
-    if field(response, "role") != "assistant" or not isinstance(content, (str, list, tuple)):
-        raise InvalidTypeError(f"response must be a Message or an assistant message, not {preview(response)}")
-    if field(response, "tool_calls") or field(response, "function_call"):
-        raise InvalidTypeError(f"{preview(response)} is a message of Chat Completions: read it with openai_chat")
-    stop_reason = field(response, "stop_reason")
-    if stop_reason in _PAUSED:
-        return Turn(content, None, _IDS, [])
-    truncated = None
-    if stop_reason is not None and stop_reason != "tool_use":
-        unknown = f"the response ended with stop_reason {preview(stop_reason)} instead of waiting for tools"
-        advice = "If it is still needed, call the tool again."
-        truncated = _CUT_OFF.get(str(stop_reason)) or not_requested(unknown, advice)
-    drafts = [
-        Draft(field(block, "id"), field(block, "name"), field(block, "input"), echo=_echo(block), truncated=truncated)
-        for block in items(content)
-        if field(block, "type") == "tool_use"
-    ]
-    return Turn(content, field(response, "id"), _IDS, drafts)
-
-
-def _echo(block: object) -> Mapping[str, Any] | None:
-    kept = echo_of({name: field(block, name) for name in ("toolset_name", "caller")})
-    return {_LANE: kept} if kept else None
 
 
 def _nest(part: Part) -> Block | str | None:
@@ -268,14 +208,14 @@ def _result(
     if failed:
         block["is_error"] = True
     if call.echo:
-        toolset = call.echo.get(_LANE, {}).get("toolset_name")
+        toolset = call.echo.get(LANE, {}).get("toolset_name")
         if toolset is not None:
             block["toolset_name"] = toolset  # "the API rejects a mismatch" (SDK `lib/tools/_toolsets/_runnable.py`)
     return block
 
 
 def _content(call: ToolCall, call_id: str, parts: Sequence[Part], carrier: Carrier) -> str | list[Block]:
-    caller = field(call.echo.get(_LANE, {}).get("caller"), "type")
+    caller = field(call.echo.get(LANE, {}).get("caller"), "type")
     if caller not in (None, "direct"):  # all others are code on the server
         carrier = _CARRIERS["text"]
     return content_of(place(parts, carrier, call.name, call_id).inside, _text)

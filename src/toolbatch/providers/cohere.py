@@ -14,43 +14,25 @@ whole run of results in one message of the user's, for a vision model only (`med
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
-from toolbatch.core import CallProblem, Json, Part, Snapshot, Text, ToolCall, preview
+from toolbatch.core import Json, Part, Snapshot, Text, ToolCall
 from toolbatch.ports import LateNote
 
-from ._chat_shape import (
-    carried,
-    function_draft,
-    image_url,
-    read_message,
-    require_answered_turn,
-    text_block,
-    user_note,
-)
+from ._chat_shape import carried, image_url, require_answered_turn, text_block, user_note
 from ._cohere_stream import StreamCollector
+from ._cohere_turn import read_turn
 from ._content import Block, Carrier, Place, carries, content_of, document_text, place, require_media
 from ._data import data_of
 from ._export import Answer, answers, exported, require_list
-from ._ids import IdRule
 from ._plain import field, items, plain
-from ._read import TOKEN_LIMIT, Turn, cut_off, not_requested, require_choice
+from ._read import require_choice
 from ._replay import arguments_text, replay_name
-from ._stream import BROKEN_OFF, INTERRUPTED
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
 
 Media = Literal["text", "after"]
 """How images travel: only in words, or behind the whole run of results."""
 
-_IDS: Final = IdRule()  # none is documented
 _MAX_NAME: Final = 64
-_ASKS: Final = ("TOOL_CALL", "COMPLETE")  # the latter from servers that translate v1
-_CUT_OFF: Final[Mapping[str, CallProblem]] = {
-    "MAX_TOKENS": TOKEN_LIMIT,
-    INTERRUPTED: BROKEN_OFF,
-    "STOP_SEQUENCE": cut_off("the response was cut off at a stop sequence, so the arguments may be incomplete"),
-    "ERROR": cut_off("the response ended with an error of the model's server, so the arguments may be incomplete"),
-    "TIMEOUT": cut_off("the model's server ran out of time, so the arguments may be incomplete"),
-}
 
 
 def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
@@ -68,7 +50,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The response does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot, *, documents: bool = False, media: Media = "text") -> list[dict[str, Any]]:
@@ -126,7 +108,7 @@ def extend(
             a result; or there is no such `media`. In every case the list is as it was.
     """
     history, carrier = require_list(messages), _carrier(media, documents=documents)
-    turn = _read(response)
+    turn = read_turn(response)
     replies = answers(turn.calls(), snapshot)
     require_answered_turn(history)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
@@ -147,19 +129,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
         InvalidTypeError: A note has no text.
     """
     return user_note(late)
-
-
-def _read(response: object) -> Turn:
-    message, reason = read_message(response, "finish_reason", "V2ChatResponse")
-    drafts = [function_draft(entry, _cut_off(reason)) for entry in items(field(message, "tool_calls"))]
-    return Turn(message, field(response, "id"), _IDS, drafts)
-
-
-def _cut_off(reason: object) -> CallProblem | None:
-    if not isinstance(reason, str) or reason in _ASKS:
-        return None
-    unknown = f"the response ended with finish_reason {preview(reason)} instead of waiting for tools"
-    return _CUT_OFF.get(reason) or not_requested(unknown, "If it is still needed, call the tool again.")
 
 
 def _document(data: Mapping[str, Any]) -> Block:

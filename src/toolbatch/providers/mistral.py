@@ -17,26 +17,17 @@ follow the results; and a tool's message takes other chunks than text from token
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
-from toolbatch.core import CallProblem, Data, Document, InvalidTypeError, Part, Snapshot, ToolCall, preview
+from toolbatch.core import Data, Document, Part, Snapshot, ToolCall
 from toolbatch.ports import LateNote
 
-from ._chat_shape import (
-    function_draft,
-    function_entry,
-    image_url,
-    read_choice,
-    require_answered_turn,
-    text_block,
-    user_note,
-)
+from ._chat_shape import function_entry, image_url, require_answered_turn, text_block, user_note
 from ._content import Block, Carrier, Place, carries, content_of, place, require_media, web_url
 from ._export import Answer, answers, exported, require_list
-from ._ids import IdRule
 from ._mistral_stream import StreamCollector
+from ._mistral_turn import CALL, LANE, is_call, read_turn
 from ._plain import copied, field, items, plain
-from ._read import Draft, Turn, require_choice
+from ._read import require_choice
 from ._replay import arguments_text, replay_name
-from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
@@ -44,10 +35,7 @@ __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
 Media = Literal["text", "nested"]
 """How images and sound travel: only in words, or in the tool's message."""
 
-_LANE: Final = "mistral"
-_IDS: Final = IdRule(exact_chars=9)  # "Tool call id was call_search but must be a-z, A-Z, 0-9, with a length of 9."
 _MAX_NAME: Final = 64
-_CALL: Final = "function.call"
 _RESULT: Final = "function.result"
 _TIMES: Final = ("created_at", "completed_at")  # the server's own, optional on input, and no JSON in a model_dump()
 
@@ -70,7 +58,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The response does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot, *, media: Media = "text") -> list[dict[str, Any]]:
@@ -117,7 +105,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
             a result; or there is no such `media`. In every case the list is as it was.
     """
     history, carrier = require_list(messages), _carrier(media)
-    turn = _read(response)
+    turn = read_turn(response)
     replies = answers(turn.calls(), snapshot)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
     if isinstance(turn.source, (list, tuple)):
@@ -143,33 +131,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     return user_note(late)
 
 
-def _read(response: object) -> Turn:
-    entries = response if isinstance(response, (list, tuple)) else field(response, "outputs")
-    if isinstance(entries, (list, tuple)):
-        if any(field(entry, "type") is None for entry in entries):
-            raise InvalidTypeError(
-                f"response must be a ConversationResponse or a list of its entries, not {preview(response)}"
-            )
-        response_id = None if entries is response else field(response, "conversation_id")
-        truncated = (
-            BROKEN_OFF if field(response, "finish_reason") == INTERRUPTED else None
-        )  # the server has no such field
-        drafts = [_entry_draft(entry, truncated) for entry in entries if _is_call(entry)]
-        return Turn(entries, response_id, _IDS, drafts)
-    message, truncated = read_choice(response, "ChatCompletionResponse")
-    drafts = [function_draft(entry, truncated) for entry in items(field(message, "tool_calls"))]
-    return Turn(message, field(response, "id"), _IDS, drafts)
-
-
-def _is_call(entry: object) -> bool:
-    return bool(field(entry, "type") == _CALL and field(entry, "confirmation_status") != "pending")
-
-
-def _entry_draft(entry: object, truncated: CallProblem | None) -> Draft:
-    call_id, name, arguments = [field(entry, key) for key in ("tool_call_id", "name", "arguments")]
-    return Draft(call_id, name, arguments, echo={_LANE: {"entry": True}}, truncated=truncated)
-
-
 def _chunk(part: Part) -> Block | None:
     if isinstance(part, Document) and (part.source.media_type or "").startswith("audio/"):
         sound = part.source.base64 if isinstance(part.source, Data) else web_url(part.source)
@@ -191,7 +152,7 @@ def _carrier(media: Media) -> Carrier:
 def _result(
     call: ToolCall, call_id: str, name: str, text: str, parts: Sequence[Part] | None, carrier: Carrier
 ) -> dict[str, Any]:
-    is_entry = bool(call.echo and call.echo.get(_LANE, {}).get("entry"))
+    is_entry = bool(call.echo and call.echo.get(LANE, {}).get("entry"))
     content: str | list[Block] = text
     if parts is not None:
         inside = place(parts, _TEXT if is_entry else carrier, name, call_id).inside
@@ -214,7 +175,7 @@ def _message(source: object, replies: Sequence[Answer], names: Sequence[str]) ->
 def _entries(source: Sequence[object], replies: Sequence[Answer], names: Sequence[str]) -> list[dict[str, Any]]:
     unread = zip(replies, names, strict=True)
     return [
-        _call_entry(entry, *next(unread)) if _is_call(entry) else copied(_dumped(entry), *_TIMES) for entry in source
+        _call_entry(entry, *next(unread)) if is_call(entry) else copied(_dumped(entry), *_TIMES) for entry in source
     ]
 
 
@@ -227,14 +188,14 @@ def _dumped(value: object) -> object:
 def _call_entry(entry: object, answer: Answer, name: str) -> dict[str, Any]:
     copy = copied(entry, "tool_call_id", "name", "arguments", *_TIMES)
     arguments = arguments_text(field(entry, "arguments"))
-    return {**copy, "type": _CALL, "tool_call_id": answer.call.id, "name": name, "arguments": arguments}
+    return {**copy, "type": CALL, "tool_call_id": answer.call.id, "name": name, "arguments": arguments}
 
 
 def _require_answered_entries(history: list[Any]) -> None:
     announced: list[object] = []
     answered: set[object] = set()
     for entry in reversed(history):
-        if _is_call(entry):
+        if is_call(entry):
             announced.append(field(entry, "tool_call_id"))
         elif field(entry, "type") == _RESULT or field(entry, "role") == "user":
             if announced:

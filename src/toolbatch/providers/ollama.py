@@ -20,19 +20,18 @@ from typing import Any, Final
 from toolbatch.core import Data, Image, Part, Snapshot, Text, ToolCall, described
 from toolbatch.ports import LateNote
 
-from ._chat_shape import ended_early, function_draft, read_message, user_note
+from ._chat_shape import user_note
 from ._content import Block, Carrier, Place, carries, place
 from ._export import Answer, answers, exported, require_list
-from ._ids import IdRule
 from ._ollama_stream import StreamCollector
+from ._ollama_turn import read_turn
 from ._plain import copied, field, items, plain
-from ._read import Turn, require_choice
+from ._read import require_choice
 from ._replay import arguments_object, replay_name
 from ._tail import require_answered
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
 
-_IDS: Final = IdRule()
 _MAX_NAME: Final = 64
 _IMAGES: Final = ("image/png", "image/jpeg", "image/webp")  # what the server decodes
 
@@ -51,7 +50,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The response does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -86,7 +85,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
             a result. In every case the list is as it was.
     """
     history = require_list(messages)
-    turn = _read(response)
+    turn = read_turn(response)
     replies = answers(turn.calls(), snapshot)
     _require_answered(history)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
@@ -109,15 +108,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
         InvalidTypeError: A note has no text.
     """
     return user_note(late)
-
-
-def _read(response: object) -> Turn:
-    message, reason = read_message(response, "done_reason", "ChatResponse")
-    truncated = ended_early(reason)
-    drafts = [function_draft(entry, truncated) for entry in items(field(message, "tool_calls"))]
-    # There is no response id; the time is the same in no two responses.
-    created = field(response, "created_at")
-    return Turn(message, created if isinstance(created, str) else None, _IDS, drafts)
 
 
 def _has_wire_id(call: ToolCall) -> bool:

@@ -16,31 +16,20 @@ neither: say so with `media`, since what they refuse once they refuse for ever.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from toolbatch.core import CallProblem, Data, Document, Image, Part, Snapshot, ToolCall
+from toolbatch.core import Data, Document, Image, Part, Snapshot, ToolCall
 from toolbatch.ports import LateNote
 
-from ._chat_shape import (
-    carried,
-    function_draft,
-    function_entry,
-    image_url,
-    read_choice,
-    require_answered_turn,
-    text_block,
-    user_note,
-)
+from ._chat_shape import carried, function_entry, image_url, require_answered_turn, text_block, user_note
 from ._content import PDF, Block, Carrier, Place, carrier_for, carries, content_of, data_url, file_name, place
 from ._export import Answer, answers, exported, require_list
-from ._ids import IdRule
 from ._openai_chat_stream import StreamCollector
+from ._openai_chat_turn import LANE, read_turn
 from ._plain import copied, field, items, plain
-from ._read import Draft, Turn, as_text, require_choice
+from ._read import Turn, as_text, require_choice
 from ._replay import arguments_text, replay_name
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "notes", "results"]
 
-_LANE: Final = "openai_chat"
-_IDS: Final = IdRule(max_chars=40)  # "Expected a string with maximum length 40"
 _MAX_NAME: Final = 64
 
 Media = Literal["after", "images", "text"]
@@ -63,7 +52,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The response does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot, *, media: Media = "after") -> list[dict[str, Any]]:
@@ -110,7 +99,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
             a result; or there is no such `media`. In every case the list is as it was.
     """
     history, carrier = require_list(messages), carrier_for(media, _CARRIERS)
-    turn = _read(response)
+    turn = read_turn(response)
     replies = answers(turn.calls(), snapshot)
     require_answered_turn(history)
     names = [replay_name(answer, _MAX_NAME) for answer in replies]
@@ -132,27 +121,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
         InvalidTypeError: A note has no text.
     """
     return user_note(late)
-
-
-def _read(response: object) -> Turn:
-    message, truncated = read_choice(response, "ChatCompletion")
-    drafts = [_draft(entry, truncated) for entry in items(field(message, "tool_calls"))]
-    legacy = field(message, "function_call")
-    if legacy and not drafts:  # a server that sends both repeats itself
-        name, arguments = field(legacy, "name"), field(legacy, "arguments")
-        drafts = [Draft(None, name, arguments, echo={_LANE: {"legacy": True}}, truncated=truncated)]
-    return Turn(message, field(response, "id"), _IDS, drafts)
-
-
-def _is_custom(entry: object) -> bool:
-    return field(entry, "type") == "custom" or (field(entry, "function") is None and field(entry, "custom") is not None)
-
-
-def _draft(entry: object, truncated: CallProblem | None) -> Draft:
-    if not _is_custom(entry):
-        return function_draft(entry, truncated)
-    custom = field(entry, "custom")
-    return Draft(field(entry, "id"), field(custom, "name"), field(custom, "input"), "custom", truncated=truncated)
 
 
 def _after(part: Part) -> Block | None:
@@ -187,7 +155,7 @@ def _result(
         placed = place(parts, carrier, name, call_id)
         content = content_of(placed.inside, text_block)
         behind += placed.behind
-    if call.echo and call.echo.get(_LANE, {}).get("legacy"):
+    if call.echo and call.echo.get(LANE, {}).get("legacy"):
         return {"role": "function", "name": name, "content": content}
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 

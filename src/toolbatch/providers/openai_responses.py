@@ -22,44 +22,32 @@ such a call is run by a batch of its own, and its output comes later, under its 
     items += openai_responses.late_results(items, [job.result])                # the job is a batch of `later`
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from toolbatch.core import CallProblem, InvalidInputError, InvalidTypeError, Snapshot, ToolCall, preview
+from toolbatch.core import InvalidInputError, Snapshot, ToolCall, preview
 from toolbatch.ports import LateNote
 
 from ._content import carrier_for
 from ._export import Answer, answers, exported, late_text, require_list
-from ._ids import IdRule, unused
+from ._ids import unused
 from ._openai_responses_stream import StreamCollector
+from ._openai_responses_turn import IDS, ITEM_IDS, call_kind, is_async, read_turn
 from ._plain import copied, drop_nulls, field, items, plain
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, as_text, cut_off, echo_of, require_choice
+from ._read import as_text, require_choice
 from ._replay import arguments_text, replay_name
-from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, is_program, result_item
+from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, result_item
 from ._tail import require_answered
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "late_results", "may_stay_open", "notes", "results"]
 
-_IDS: Final = IdRule(max_chars=64)  # of `call_id` and `id` alike
 _MAX_NAME: Final = 64
-_ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc"}  # "Expected an ID that begins with 'fc'"
 # What a full model_dump() adds and the input's types refuse as null. A call's optional fields may all be left out.
 _CALL_NULLS: Final = ("id", "async", "async_", "caller", "namespace", "status")
 _NULLS: Final = {
     "reasoning": ("content", "status"),
     "message": ("phase",),
     "image_generation_call": ("error", "svg_usage"),
-}
-
-_INCOMPLETE: Final = cut_off("the response is incomplete, so the arguments may be incomplete too")
-_UNFINISHED: Final = cut_off("the response was read before it was finished, so the arguments may be incomplete")
-_REASONS: Final[dict[object, CallProblem]] = {"max_output_tokens": TOKEN_LIMIT, "content_filter": FILTERED}
-_STATUSES: Final[dict[object, CallProblem]] = {
-    "incomplete": _INCOMPLETE,
-    "failed": cut_off("the response failed on the model's server before it was complete"),
-    "cancelled": cut_off("the response was cancelled before it was complete"),
-    "in_progress": _UNFINISHED,
-    "queued": _UNFINISHED,
 }
 
 
@@ -80,7 +68,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
         InvalidTypeError: `response` is none of these.
         ProviderMismatchError: The response does not call `expect`, or calls another tool.
     """
-    return require_choice(_read(response).calls(), expect)
+    return require_choice(read_turn(response).calls(), expect)
 
 
 def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
@@ -165,7 +153,7 @@ def extend(
             `messages` has calls without a result; or there is no such `media`. In every case the list is as it was.
     """
     history, carrier = require_list(messages), carrier_for(media, CARRIERS)
-    turn = _read(response)
+    turn = read_turn(response)
     announced = turn.calls()
     open_before = _open_calls(history)
     left = _left_open(announced, leave_open, open_before)
@@ -175,7 +163,7 @@ def extend(
     rows = [_unanswered(call) if call.id in left else next(answered) for call in announced]
     ids = unused([call.id for call in announced], open_before)
     unread = zip(rows, ids, strict=True)
-    output = [_call_item(item, *next(unread)) if _kind(item) else _item(item) for item in turn.source]
+    output = [_call_item(item, *next(unread)) if call_kind(item) else _item(item) for item in turn.source]
     _drop_used_item_ids(output, history)
     outputs = [
         result_item(row.call, call_id, row.text, row.parts, carrier)
@@ -193,68 +181,6 @@ def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
     """
     text = late_text(late)
     return [] if text is None else [{"role": "user", "content": [{"type": "input_text", "text": text}]}]
-
-
-def _read(response: object) -> Turn:
-    output = response if isinstance(response, (list, tuple)) else field(response, "output")
-    if not isinstance(output, (list, tuple)) or any(field(item, "type") is None for item in output):
-        raise InvalidTypeError(f"response must be a Response or a list of its output items, not {preview(response)}")
-    status = None if output is response else field(response, "status")
-    truncated = _STATUSES.get(status) if isinstance(status, str) else None
-    reason = field(field(response, "incomplete_details"), "reason")
-    if truncated and isinstance(reason, str):
-        truncated = _REASONS.get(reason, truncated)
-    described_tools = _described_tools(response) if any(is_program(field(item, "caller")) for item in output) else ()
-    drafts = [
-        _draft(item, truncated, described_tools, finished=status == "completed") for item in output if _kind(item)
-    ]
-    response_id = None if output is response else field(response, "id")
-    return Turn(output, response_id, _IDS, drafts)
-
-
-def _kind(item: object) -> str | None:
-    kind = field(item, "type")
-    return kind if isinstance(kind, str) and kind in _ITEM_IDS else None
-
-
-def _described_tools(response: object) -> list[tuple[object, object]]:
-    """Return the tools whose output the request described with a schema, by namespace and name."""
-    found: list[tuple[object, object]] = []
-    for tool in items(field(response, "tools")):
-        members = items(field(tool, "tools"))
-        namespace = field(tool, "name") if members else None
-        found += [(namespace, field(entry, "name")) for entry in members or [tool] if field(entry, "output_schema")]
-    return found
-
-
-def _draft(
-    item: object, truncated: CallProblem | None, described_tools: Collection[tuple[object, object]], *, finished: bool
-) -> Draft:
-    status = field(item, "status")
-    # In a response that says it is complete, `in_progress` is a gateway's slip; elsewhere it is a stream's first event.
-    if truncated is None and (status == "incomplete" or (status == "in_progress" and not finished)):
-        truncated = _STATUSES[status]
-    name, call_id, echo = field(item, "name"), field(item, "call_id"), _echo(item, described_tools)
-    if _kind(item) == "custom_tool_call":
-        return Draft(call_id, name, field(item, "input"), "custom", echo, truncated)
-    return Draft(call_id, name, field(item, "arguments"), "function", echo, truncated)
-
-
-def _is_async(item: object) -> bool:
-    return field(item, "async") is True or field(item, "async_") is True  # the SDK's name for it is `async_`
-
-
-def _echo(item: object, described_tools: Collection[tuple[object, object]]) -> Mapping[str, Any] | None:
-    caller, namespace = field(item, "caller"), field(item, "namespace")
-    kept = echo_of(
-        {
-            "caller": caller,
-            "namespace": namespace,
-            "async": _is_async(item),
-            "output_schema": is_program(caller) and (namespace, field(item, "name")) in described_tools,
-        }
-    )
-    return {LANE: kept} if kept else None
 
 
 def _unanswered(call: ToolCall) -> Answer:
@@ -288,7 +214,7 @@ def _open_calls(history: list[Any]) -> dict[str, str]:
         kind, call_id = field(item, "type"), field(item, "call_id")
         if not isinstance(call_id, str):
             continue
-        if _kind(item) and _is_async(item):
+        if call_kind(item) and is_async(item):
             waiting[call_id] = f"{kind}_output"
         elif kind in OUTPUTS.values():
             waiting.pop(call_id, None)
@@ -299,8 +225,8 @@ def _require_answered(history: list[Any]) -> None:
     announced: list[object] = []
     answered: set[object] = set()
     for item in reversed(history):
-        if _kind(item):
-            if not _is_async(item):  # these may be answered later (LANES 2)
+        if call_kind(item):
+            if not is_async(item):  # these may be answered later (LANES 2)
                 announced.append(field(item, "call_id"))
         elif field(item, "type") in OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
             if announced:
@@ -316,9 +242,13 @@ def _call_item(item: object, answer: Answer, call_id: str) -> dict[str, Any]:
     if "async_" in copy:
         copy["async"] = copy.pop("async_")
     item_id = copy.get("id")
-    if not isinstance(item_id, str) or not item_id.startswith(_ITEM_IDS[_kind(item) or ""]) or not _IDS.usable(item_id):
+    if (
+        not isinstance(item_id, str)
+        or not item_id.startswith(ITEM_IDS[call_kind(item) or ""])
+        or not IDS.usable(item_id)
+    ):
         copy.pop("id", None)  # optional on input, and refused there where the server did not make it
-    copy |= {"type": _kind(item), "call_id": call_id, "name": replay_name(answer, _MAX_NAME)}
+    copy |= {"type": call_kind(item), "call_id": call_id, "name": replay_name(answer, _MAX_NAME)}
     if answer.call.kind == "custom":
         return {**copy, "input": plain(as_text(field(item, "input")))}
     return {**copy, "arguments": arguments_text(field(item, "arguments"))}
@@ -330,7 +260,7 @@ def _drop_used_item_ids(output: list[dict[str, Any]], history: list[Any]) -> Non
     for item in output:
         item_id = item.get("id")
         if isinstance(item_id, str):
-            if item_id in used and _kind(item):
+            if item_id in used and call_kind(item):
                 del item["id"]
             used.add(item_id)
 
