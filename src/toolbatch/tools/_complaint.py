@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from toolbatch.core import ToolError, cut, encode, preview
 
-from ._reader import INVALID
 
-__all__ = ["Problem", "complaint", "place", "required", "shape", "shown", "unexpected"]
+__all__ = ["INVALID", "Problem", "complaint", "place", "required", "shape", "shown", "unexpected"]
+
+INVALID: Final = "invalid_arguments"
+"""The code of arguments that don't fit their tool (T4)."""
 
 # Bytes but for the first two. Together they stay under the core's default of 4096 for a message, whose cut would take the
 # advice at the end.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ._reader import root_function
+from ._callables import root_function
 
 __all__ = ["parameter_texts", "summary"]
 

@@ -27,7 +27,8 @@ from toolbatch.core import InvalidTypeError, ToolError, encode, preview
 
 from ._complaint import Problem, complaint, place, required, shown, unexpected
 from ._docstring import parameter_texts
-from ._reader import Bound, root_function
+from ._callables import root_function
+from ._reader import Bound
 from ._strict import omittable
 
 __all__ = ["Signature", "read_signature"]

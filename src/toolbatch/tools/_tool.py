@@ -13,7 +13,9 @@ from toolbatch.ports import ExecutionBackend
 
 from ._checks import check_name, check_options
 from ._docstring import summary
-from ._reader import ArgumentReader, Bound, FreeReader, SignatureReader, caller_names
+from ._callables import caller_names
+from ._reader import ArgumentReader, Bound, FreeReader
+from ._signature_reader import SignatureReader
 
 __all__ = ["AnyTool", "Binding", "Judge", "NamedOptions", "Tool", "ToolOptions", "tool", "unchecked"]
 
