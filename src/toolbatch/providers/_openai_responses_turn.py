@@ -6,9 +6,9 @@ from typing import Any, Final
 from toolbatch.core import CallProblem, InvalidTypeError, preview
 
 from ._ids import IdRule
+from ._openai_responses_output import LANE, is_program
 from ._plain import field, items
 from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, echo_of
-from ._responses_output import LANE, is_program
 
 __all__ = ["IDS", "ITEM_IDS", "call_kind", "is_async", "read_turn"]
 

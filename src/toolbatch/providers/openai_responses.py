@@ -31,12 +31,12 @@ from toolbatch.ports import LateNote
 from ._content import carrier_for
 from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import unused
+from ._openai_responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, result_item
 from ._openai_responses_stream import StreamCollector
 from ._openai_responses_turn import IDS, ITEM_IDS, call_kind, is_async, read_turn
 from ._plain import copied, drop_nulls, field, items, plain
 from ._read import as_text, require_choice
 from ._replay import arguments_text, replay_name
-from ._responses_output import CARRIERS, CARRIES, LANE, OUTPUTS, Media, result_item
 from ._tail import require_answered
 
 __all__ = ["CARRIES", "StreamCollector", "calls", "extend", "late_results", "may_stay_open", "notes", "results"]

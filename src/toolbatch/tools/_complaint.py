@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from toolbatch.core import ToolError, cut, encode, preview
 
-
 __all__ = ["INVALID", "Problem", "complaint", "place", "required", "shape", "shown", "unexpected"]
 
 INVALID: Final = "invalid_arguments"

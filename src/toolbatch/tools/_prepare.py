@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, final
 
 from toolbatch.core import CallProblem, InvalidTypeError, ToolCall, ToolError, preview
 
-from ._near import UNKNOWN, unknown_tool_message
 from ._complaint import INVALID
+from ._near import UNKNOWN, unknown_tool_message
 from ._tool import AnyTool, Judge, Tool
 
 __all__ = ["Prepared", "Refused", "prepare"]

@@ -25,9 +25,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from toolbatch.core import InvalidTypeError, ToolError, encode, preview
 
+from ._callables import root_function
 from ._complaint import Problem, complaint, place, required, shown, unexpected
 from ._docstring import parameter_texts
-from ._callables import root_function
 from ._reader import Bound
 from ._strict import omittable
 

@@ -11,9 +11,9 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, Typ
 from toolbatch.core import InvalidInputError, InvalidTypeError, Part, preview
 from toolbatch.ports import ExecutionBackend
 
+from ._callables import caller_names
 from ._checks import check_name, check_options
 from ._docstring import summary
-from ._callables import caller_names
 from ._reader import ArgumentReader, Bound, FreeReader
 from ._signature_reader import SignatureReader
 
