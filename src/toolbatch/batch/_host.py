@@ -185,7 +185,7 @@ class Host:
         """Tell an observer of an outcome or another event; what it raises is contained, now or in its own task (O3)."""
         try:
             told = observer(event)
-            if inspect.isawaitable(told):
+            if told is not None and inspect.isawaitable(told):  # the usual answer first: three a call come this way
                 crew.launch_side_task(_contained(told, event))
         except (KeyboardInterrupt, SystemExit) as error:
             crew.loop.call_soon(throw, error)  # it passes through the loop, and leaves our accounts right
