@@ -1,8 +1,10 @@
 """The audit channel: every late result once, in order, bounded, never in the way (B7)."""
 
 import asyncio
+import gc
 import logging
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -219,3 +221,18 @@ async def test_a_lone_batch_has_a_channel_of_its_own(caplog: pytest.LogCaptureFi
     await turn(3)
     assert [record.call_id for record in batch.audit.drain()] == ["a"]
     assert other.audit.drain() == []
+
+
+async def test_readers_that_give_up_are_forgotten(nothing_left: None) -> None:
+    """A user interface that asks now and again, each time for a moment, leaves nothing behind (B7, B9)."""
+    channel = AuditChannel()
+    readers = [asyncio.ensure_future(anext(channel)) for _ in range(3)]
+    await turn(2)
+    waiting = [weakref.ref(future) for future in channel._readers]
+    for reader in readers:
+        reader.cancel()
+    await asyncio.wait(readers)
+    readers.clear()
+    del reader
+    gc.collect()
+    assert [one() for one in waiting] == [None, None, None]

@@ -126,7 +126,9 @@ class AuditChannel:
             try:
                 await reader
             except asyncio.CancelledError:
-                if reader.done() and not reader.cancelled():
+                if reader in self._readers:
+                    self._readers.remove(reader)
+                elif not reader.cancelled():
                     self._wake_one()  # the record that woke us is someone else's now
                 raise
         return self._records.popleft()
