@@ -44,6 +44,7 @@ from toolbatch.ports import (
     SpillSlice,
 )
 from toolbatch.tools import (
+    Accept,
     Ask,
     Block,
     Decision,
@@ -1428,3 +1429,57 @@ async def test_an_async_observer_that_fails_harms_nothing() -> None:
         batch.start_all()
         assert content(await batch.snapshot(), "a") == "done"
     assert seen == ["CallStarted", "CallSettled", "BatchClosed"]
+
+
+class OddError(BaseException):
+    """A tool's exception that is none of `Exception`'s."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OddError("sk-123"),
+        BaseExceptionGroup("group", [ValueError("sk-123"), asyncio.CancelledError()]),
+        GeneratorExit("sk-123"),
+    ],
+    ids=["odd", "group", "exit"],
+)
+@turned
+async def test_policies_see_every_failure(error: BaseException) -> None:
+    """`after` sees whatever a tool raises, also what is no `Exception`, and can withhold it (T6)."""
+    seen: list[ToolResult] = []
+
+    async def fail() -> None:
+        raise error
+
+    async def withhold(result: ToolResult) -> Verdict:
+        seen.append(result)
+        return Replace("withheld")
+
+    async with ToolBatch([ToolCall("a", "fail")], interceptors=[After(withhold)]) as batch:
+        batch.start("a", fail)
+        snapshot = await batch.snapshot()
+    assert len(seen) == 1
+    assert (code(snapshot, "a"), message(snapshot, "a")) == ("denied", "withheld")
+    assert "sk-123" not in repr(batch.outcomes["a"].exception)
+
+
+def test_what_ends_the_turn_tells_no_more_than_policies_allow() -> None:
+    """An exit passes at once, unseen by `after`: so the model reads its type, and nothing that it says (T6, B4)."""
+
+    async def leave() -> None:
+        raise SystemExit("sk-123")
+
+    async def main() -> None:
+        async with ToolBatch([ToolCall("a", "leave")], interceptors=[After(accept)]) as batch:
+            batches.append(batch)
+            batch.start("a", leave)
+
+    async def accept(_: ToolResult) -> Verdict:
+        return Accept()
+
+    batches: list[ToolBatch] = []
+    with pytest.raises(SystemExit):
+        run(main(), may_leave=True)
+    assert batches[0].result is not None
+    assert message(batches[0].result, "a") == "SystemExit"

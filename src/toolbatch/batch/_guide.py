@@ -162,8 +162,10 @@ async def _run(engine: "Engine", execution: Execution, call: Prepared, work: "Wo
     execution.may_run = True
     try:
         value = await dispatch(call, partial(_run_once, engine, execution, work), engine.options.hooks)
-    except Exception as error:  # noqa: BLE001  a failure is an answer, for the policies first
-        return _failure(engine, error)
+    except BaseException as error:
+        if was_thrown_in(execution, error):
+            raise
+        return _failure(engine, error)  # a failure is an answer, for the policies first
     finally:
         execution.may_run = False
         if not engine.loop.is_closed():
@@ -230,7 +232,7 @@ async def _shortened(
     )
 
 
-def _failure(engine: "Engine", error: Exception) -> ToolFailure:
+def _failure(engine: "Engine", error: BaseException) -> ToolFailure:
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
     if failure.is_cancellation or failure.passes_through is not None:
         raise error

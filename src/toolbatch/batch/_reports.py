@@ -57,6 +57,8 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
         execution.raised(engine, error)
         return
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
+    if failure.passes_through is not None and engine.options.hooks.after:
+        failure = failure._replace(message=type(error).__name__)  # what no policy has seen is not for the model (T6)
     if execution.doubt:
         ending = "" if failure.message.endswith((".", "!", "?")) else "."
         failure = failure._replace(message=f"{failure.message}{ending} {execution.doubt}")
