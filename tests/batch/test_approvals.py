@@ -580,3 +580,32 @@ async def test_every_kind_of_outcome_is_kept(stored: bool) -> None:
     assert content(after, "late") == "x"
     assert all(later.outcomes[name].resumed for name in tools)
     assert {name: counted.started for name, counted in session.counters.items()} == {"late": 1}
+
+
+@turned
+async def test_pause_waits_for_what_runs_beside_a_withdrawn_request() -> None:
+    """T7: a request that was cancelled waits no longer, however long its broker takes to clear up; what runs is waited for."""
+    shop = Shop()
+
+    class Slow:
+        async def decide(self, _: ApprovalRequest, /) -> ApprovalDecision:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(100)  # a message in a chat is taken back
+            raise AssertionError
+
+    @tool
+    async def slow() -> str:
+        """Slow."""
+        await asyncio.sleep(50)
+        return "slow"
+
+    catalog = ToolCatalog([shop.pay, slow])
+    announced = [*pays("a", "b"), ToolCall("c", "slow")]
+    async with ToolBatch(announced, tools=catalog, approvals=Slow(), teardown_timeout=200) as batch:
+        batch.start_all()
+        await turn(3)
+        batch.cancel("a")
+        snapshot = await batch.pause()
+    assert codes(snapshot) == {"a": "cancelled", "b": "approval_pending", "c": "success"}

@@ -86,8 +86,8 @@ class Engine:
     _closed_at = 0.0  # loop time
     bound_fired: float | None = None  # the batch's bound, once it has
     late_by: float | None = None
-    parked = 0  # invariant: calls that wait for an approval
     stuck_told = False
+    is_advancing = False
     watchers: tuple[BatchWatcher, ...] = ()
     _unaccounted = False  # closed, and the calls that this cut off not told so yet
 
@@ -120,6 +120,7 @@ class Engine:
         own = weakref.ref(self)
         self.executions = {call.id: Execution(call, own) for call in begun.announced}
         self._unsettled = len(self.executions)  # invariant: executions without an outcome
+        self.parked: set[Execution] = set()  # invariant: those among the started that wait for an approval
 
     def open(self) -> None:
         """Answer the calls that can't be run (P6). Observers hear of it, so the batch's owner must have the engine by now."""
@@ -171,6 +172,7 @@ class Engine:
             phase = execution.phase
             if phase:  # ANNOUNCED is 0
                 self.started -= 1
+                self.parked.discard(execution)  # its broker may take its time to hear of it
                 if execution.has_place:
                     self.places.give_back(execution)
             if phase is not Phase.ENDED or self.is_observed:
@@ -227,7 +229,7 @@ class Engine:
             self.close("cancelled", "sibling_failed", message, None)
         else:
             advance(self)
-            if self.started == self.parked:
+            if self.started == len(self.parked):
                 self.waiting.wake_parked()
             if self.started == 0:
                 self.waiting.wake_quiet()
@@ -300,15 +302,15 @@ class Engine:
 
     def park(self, execution: Execution, request: ApprovalRequest) -> None:
         """A call waits for an approval: whatever closes it meanwhile, the model reads that it was not executed (T7)."""
-        self.parked += 1
+        self.parked.add(execution)
         self.closure.hold(self._handle, execution.call.id, _WAITS)
         self.listeners.tell(ApprovalRequested(request))
-        if self.started == self.parked:
+        if self.started == len(self.parked):
             self.waiting.wake_parked()
 
     def unpark(self, execution: Execution) -> None:
         """It waits no longer."""
-        self.parked -= 1
+        self.parked.discard(execution)
         if execution.settlement is None and self.result is None:
             self.closure.hold(self._handle, execution.call.id, None)
 

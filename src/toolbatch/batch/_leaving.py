@@ -45,7 +45,7 @@ async def wait_parked(engine: "Engine") -> None:
     """Wait until every call that was started has its outcome, or waits for an approval."""
     engine.is_watchful = True
     await asyncio.sleep(0)  # calls that were started just now have yet to ask
-    while engine.result is None and engine.started > engine.parked:
+    while engine.result is None and engine.started > len(engine.parked):
         await engine.waiting.wait(engine.waiting.for_parked(engine.loop))
 
 
