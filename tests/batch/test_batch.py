@@ -44,6 +44,7 @@ from toolbatch import (
 )
 from toolbatch import WrongThreadError as WrongThread
 from toolbatch.batch import let_go_count
+from toolbatch.ports import BatchEvent, CallSettled
 
 # -- the ordinary life --------------------------------------------------------------------------------------------------
 
@@ -689,3 +690,46 @@ async def test_a_finished_batch_leaves_nothing_to_the_collector(end: str) -> Non
         gc.set_debug(0)
         gc.garbage.clear()
     assert ours == []
+
+
+async def test_what_an_observer_has_started_is_not_started_again(nothing_left: None) -> None:
+    """A call that an observer starts while `start_all` is at work is run once, and what it has given is its result (B1)."""
+    ran: list[str] = []
+
+    async def tool_b() -> str:
+        ran.append("b")
+        return "from tools"
+
+    async def instead() -> str:
+        ran.append("instead")
+        await turn(3)
+        return "from the observer"
+
+    def observe(event: BatchEvent) -> None:
+        if isinstance(event, CallSettled) and event.outcome.call_id == "a":
+            batch.start("b", instead)
+
+    batch = ToolBatch([ToolCall("a", "nobody"), *calls("b")], tools={"tool_b": tool_b}, on_event=observe)
+    async with batch:
+        batch.start_all()
+        snapshot = await batch.snapshot()
+    assert ran == ["instead"]
+    assert content(snapshot, "b") == "from the observer"
+
+
+async def test_many_that_end_at_once_in_their_turn(nothing_left: None) -> None:
+    """A thousand queued calls that never wait run one after the other, on a loop with eager tasks too (B12, B13)."""
+    ids = [str(number) for number in range(1000)]
+
+    async def work() -> str:
+        if len(done) == 0:
+            await asyncio.sleep(0)
+        done.append(1)
+        return "done"
+
+    done: list[int] = []
+    async with ToolBatch(calls(*ids), tools={f"tool_{one}": work for one in ids}, max_concurrency=1) as batch:
+        batch.start_all()
+        snapshot = await asyncio.wait_for(batch.snapshot(), 20)
+    assert set(codes(snapshot).values()) == {"success"}
+    assert len(done) == 1000

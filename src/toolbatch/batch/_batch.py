@@ -254,7 +254,8 @@ class ToolBatch(BatchView):
             if execution.phase is Phase.ANNOUNCED and execution.settlement is None
         ]
         for execution, work in waiting:
-            if execution.settlement is None and engine.result is None:  # unless an observer has ended it
+            # Unless an observer, or a tool that runs at once, has ended or started it.
+            if execution.phase is Phase.ANNOUNCED and execution.settlement is None and engine.result is None:
                 start(engine, execution, work, None)
 
     async def snapshot(self) -> Snapshot:

@@ -24,8 +24,14 @@ def launch(engine: "Engine", execution: Execution, work: Work) -> None:
 
 def advance(engine: "Engine") -> None:
     """Let those run whose turn has come."""
-    while engine.result is None and (ready := engine.places.next()) is not None:
-        launch(engine, *ready)
+    if engine.is_advancing:
+        return  # an eager task that ends at once: one frame for all of them, and not one in the other
+    engine.is_advancing = True
+    try:
+        while engine.result is None and (ready := engine.places.next()) is not None:
+            launch(engine, *ready)
+    finally:
+        engine.is_advancing = False
 
 
 def run(engine: "Engine", execution: Execution, work: Work) -> None:
