@@ -7,9 +7,11 @@ import pytest
 
 from tests.batch.clock import now, run, turned
 from tests.batch.kit import (
+    Hung,
     Stubborn,
     after,
     boom,
+    breathe,
     calls,
     check_batch,
     code,
@@ -34,8 +36,10 @@ from toolbatch import (
     ToolBatch,
     ToolCall,
     ToolSession,
+    current_call,
 )
 from toolbatch.batch import let_go_count
+from toolbatch.batch._threads import workers
 
 
 async def test_a_session_of_three_turns(nothing_left: None) -> None:
@@ -380,3 +384,45 @@ def test_a_whole_run_leaves_nothing() -> None:
     assert counted == {
         "started": 400, "succeeded": 100, "failed": 100, "cancelled": 0, "timed_out": 200, "denied": 0, "not_started": 0, "pending": 0, "late": 100,
     }  # fmt: skip
+
+
+@turned
+async def test_a_superseded_thread_leaves_its_place() -> None:
+    """What hangs in a thread when its batch is replaced takes no thread from others either (B6, B9)."""
+    hung, before = Hung(), workers.counts["let_go"]
+    async with ToolSession(teardown_timeout=0) as session:
+        async with session.batch(calls("a")) as older:
+            older.start("a", hung)
+            hung.wait_entered()
+            async with session.batch(calls("b")):
+                assert workers.counts["let_go"] == before + 1
+        assert codes(result_of(older)) == {"a": "superseded"}
+        hung.release.set()
+        while session.running:
+            await breathe()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@turned
+async def test_a_closed_batch_that_is_left_after_the_session(is_replaced: bool) -> None:
+    """The session's exit stops what a closed batch has left running, though that batch is left later (B8, O6)."""
+    stopped: list[int] = []
+
+    async def job() -> None:
+        current_call().pending("accepted")
+        try:
+            await forever()
+        except asyncio.CancelledError:
+            stopped.append(1)
+            raise
+
+    async with ToolSession(teardown_timeout=3) as session:
+        batch = await session.batch(calls("a")).__aenter__()
+        batch.start("a", job)
+        assert codes(await batch.snapshot()) == {"a": "success"}
+        if is_replaced:
+            async with session.batch([]):
+                pass
+    assert stopped == [1]
+    await batch.__aexit__(None, None, None)
+    assert batch.outcomes["a"].status == "cancelled"

@@ -144,8 +144,9 @@ class Crew:
             return
         for execution in self.running:
             execution.crew = other
-            if execution.job is not None and execution.stop_requested:
-                workers.let_go(execution.job)  # it may hang until the session ends; its place is for others
+            # It may hang until the session ends, and its place is for others. Of a batch that was replaced just now it is yet to be stopped.
+            if execution.job is not None and execution.is_over and not execution.job.is_withdrawn:
+                workers.let_go(execution.job)
         other.running |= self.running
         for task in self.side_tasks:
             task.add_done_callback(other._side_task_ended)

@@ -113,8 +113,9 @@ class Host:
             if before is not None:
                 before.restore(withdrawn)
             raise
-        if before is not None and begun.superseded is not None:
-            before.conclude(begun.superseded)
+        if before is not None:
+            if begun.superseded is not None:
+                before.conclude(begun.superseded)
             if self.crew is not None:
                 before.crew.hand_over(self.crew)  # now, since the older batch may be left after the session
         self.current = engine

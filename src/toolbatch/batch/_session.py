@@ -83,9 +83,9 @@ class ToolSession:
         """
         crew = self._entered()
         current = self._host.current
-        if current is not None and current.result is None:
+        if current is not None:
             current.close("cancelled", "request_aborted", "The session ended before this tool call completed.", None)
-            leave(current)
+            leave(current)  # also one that was closed before, whose placeholders go on
         crew.stop_all()
         try:
             if not isinstance(error, GeneratorExit):
