@@ -8,7 +8,7 @@ import gc
 import logging
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -24,11 +24,13 @@ from tests.batch.kit import (
     content,
     end,
     forever,
+    instant,
     is_closed,
     message,
     result_of,
     turn,
 )
+from tests.batch.stages import Around, passes
 from toolbatch import BatchClosedError, Limits, ToolBatch, ToolSession, current_call
 from toolbatch.batch import let_go_count
 from toolbatch.core import Succeeded
@@ -776,3 +778,27 @@ async def test_progress_of_a_generator_that_has_no_text() -> None:
     async with ToolBatch(calls("a")) as batch:
         batch.start("a", steps)
     assert result_of(batch).calls[0].settlement == Succeeded("done")
+
+
+@pytest.mark.parametrize("guided", [False, True])
+@turned
+async def test_a_call_whose_task_cant_be_made(guided: bool) -> None:
+    """A task factory that fails, at a start or in a call's turn, costs that call its result, and nobody the batch (B2, B4)."""
+
+    def fails(*_: object, **_options: object) -> NoReturn:
+        raise RuntimeError("no task")
+
+    loop, gate = asyncio.get_running_loop(), asyncio.Event()
+    policies = [Around(passes)] if guided else []
+    async with ToolBatch(calls("a", "b", "c"), max_concurrency=1, interceptors=policies) as batch:
+        batch.start("a", gate.wait)
+        batch.start("b", instant)
+        await turn(3)
+        loop.set_task_factory(fails)
+        batch.start("c", instant)
+        gate.set()
+        snapshot = await batch.snapshot()
+        loop.set_task_factory(None)
+    assert codes(snapshot) == {"a": "success", "b": "tool_error", "c": "tool_error"}
+    assert message(snapshot, "c") == "no task"
+    assert batch.audit.drain() == []

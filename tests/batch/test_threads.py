@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.batch.clock import turned
-from tests.batch.kit import Hung, calls, code, content, instant
+from tests.batch.kit import Hung, calls, code, content, instant, message
+from tests.batch.stages import Around, passes
 from toolbatch import ToolBatch
 from toolbatch.batch import _threads
 from toolbatch.batch._threads import Job, WorkerThreads
@@ -219,3 +220,17 @@ async def test_a_hundred_sync_tools(nothing_left: None) -> None:
             batch.start(call_id, str.upper, call_id)
         snapshot = await batch.snapshot()
     assert [content(snapshot, call_id) for call_id in ids] == [f"C{n}" for n in range(100)]
+
+
+@turned
+async def test_a_guided_call_whose_thread_cant_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With policies around it such a call is the same error, they see it, and nothing of it is late (B4, T6)."""
+    pool = WorkerThreads(max_threads=1)
+    monkeypatch.setattr("toolbatch.batch._crew.workers", pool)
+    monkeypatch.setattr(threading, "Thread", NoThreads)
+    async with ToolBatch(calls("a"), timeout=50, interceptors=[Around(passes)]) as batch:
+        batch.start("a", lambda: "never")
+        snapshot = await batch.snapshot()
+    assert code(snapshot, "a") == "tool_error"
+    assert "new thread" in message(snapshot, "a")
+    assert batch.audit.drain() == []

@@ -82,6 +82,8 @@ class Attempt(Execution):
 
     def raised(self, engine: "Engine", error: BaseException) -> None:
         """The tool has raised: hand the exception to the guide, or note that it came late."""
+        if error is self.exception:
+            return  # nothing could run it, and its end has told so
         self.owner.not_applied_count += self.started and is_a(error, NotApplied)
         failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
         if failure.is_cancellation and self.stop_requested:
@@ -98,7 +100,7 @@ class Attempt(Execution):
         if self.on_end is not None:
             self.on_end()
         if self._entered_at is None:
-            self._hand_over(False, CancelledError())  # noqa: FBT003
+            self._hand_over(False, self.exception or CancelledError())  # noqa: FBT003
             self.owner.fold()
 
     # -- what becomes of it ------------------------------------------------------------------------------------------

@@ -58,7 +58,6 @@ class Crew:
         except BaseException:
             drive.close()
             execution.dispose()
-            self.ended(execution)
             raise
         if (
             execution.phase is not Phase.ENDED

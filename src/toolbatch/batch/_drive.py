@@ -22,7 +22,7 @@ from ._threads import Job
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["Kind", "Work", "drive", "kind_of", "thread_job", "was_thrown_in"]
+__all__ = ["Kind", "Work", "drive", "kind_of", "launch_task", "not_launched", "thread_job", "was_thrown_in"]
 
 _COROUTINE_FLAG = inspect.CO_COROUTINE
 
@@ -154,6 +154,22 @@ async def _drain(fn: Callable[..., AsyncGenerator[Any, None]], /, *args: Any, **
     return last
 
 
+def launch_task(
+    engine: "Engine", execution: Execution, body: Coroutine[Any, Any, None], context: Context | None
+) -> None:
+    """Run a call's code in a task of its own."""
+    try:
+        engine.crew_of(execution).launch(execution, body, context)
+    except Exception as error:  # noqa: BLE001  whatever the host's task factory raises
+        not_launched(engine, execution, error)
+
+
+def not_launched(engine: "Engine", execution: Execution, error: Exception) -> None:
+    """Nothing will run a call's code, since there is no task or thread for it: that is its end."""
+    execution.exception = error  # which an attempt's guide is told of
+    engine.loop.call_soon(raised, engine, execution, error)
+
+
 def thread_job(engine: "Engine", execution: Execution, work: Work) -> Job:
     """Return the job that runs a synchronous tool in a thread, in its own copy of the starter's context (B11)."""
     context = work.context or copy_context()
@@ -185,7 +201,7 @@ def _returned_from_thread(engine: "Engine", execution: Execution, value: object,
         raised(engine, execution, asyncio.CancelledError())
     else:
         execution.work = work = Work(Kind.AWAITABLE, value, (), {}, context)
-        engine.crew_of(execution).launch(execution, drive(engine, execution, work), context)
+        launch_task(engine, execution, drive(engine, execution, work), context)
 
 
 def _call(execution: Execution, work: Work) -> Any:

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ._drive import Kind, Work, drive, thread_job
+from ._drive import Kind, Work, drive, launch_task, not_launched, thread_job
 from ._execution import Execution, Phase
-from ._reports import raised
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -44,13 +43,13 @@ def run(engine: "Engine", execution: Execution, work: Work) -> None:
                 engine.arm(execution)  # else when a thread is free (B13)
         except RuntimeError as error:  # the system has no thread left
             engine.entries.forget(execution)
-            engine.loop.call_soon(raised, engine, execution, error)
+            not_launched(engine, execution, error)
         return
     if not execution.begins_elsewhere:
         engine.arm(execution)
     if work.kind is Kind.AWAITABLE:
         execution.work = work  # so that what is never awaited can be closed
-    (execution.crew or engine.crew).launch(execution, drive(engine, execution, work), work.context)
+    launch_task(engine, execution, drive(engine, execution, work), work.context)
 
 
 def begin_elsewhere(engine: "Engine", execution: Execution) -> None:

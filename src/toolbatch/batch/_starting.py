@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolbatch.core import CallProblem
 
-from ._drive import Kind, Work
+from ._drive import Kind, Work, launch_task
 from ._execution import Execution
 from ._guide import Guided, guide
 from ._launching import run
@@ -39,7 +39,7 @@ def start(engine: "Engine", execution: Execution, work: Work | Guided | CallProb
         if work.work is not None and work.work.kind is Kind.AWAITABLE:
             execution.work = work.work  # so that what is never awaited can be closed
             _note_future(engine, execution, work.work)
-        engine.crew.launch(execution, guide(engine, execution, work), context)
+        launch_task(engine, execution, guide(engine, execution, work), context)
         return
     if work.kind is Kind.AWAITABLE:
         _note_future(engine, execution, work)
