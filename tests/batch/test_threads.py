@@ -234,3 +234,38 @@ async def test_a_guided_call_whose_thread_cant_be_made(monkeypatch: pytest.Monke
     assert code(snapshot, "a") == "tool_error"
     assert "new thread" in message(snapshot, "a")
     assert batch.audit.drain() == []
+
+
+def test_a_restored_job_gives_its_place_to_others_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is in the queue twice, since its withdrawal was undone, is let go and counted as one (B9)."""
+    pool, busy, hung = WorkerThreads(max_threads=1), Hung(), Hung()
+    monkeypatch.setattr(_threads, "workers", pool)
+    pool.submit(Job(busy))
+    busy.wait_entered()
+    job = Job(hung)
+    pool.submit(job)
+    assert job.withdraw()
+    job.restore()
+    busy.release.set()
+    hung.wait_entered()
+    pool.let_go(job)
+    run_and_wait(pool)
+    hung.release.set()
+    expected = {"serving": 1, "idle": 1, "let_go": 0}
+    assert settled(pool, lambda counts: counts == expected) == expected
+
+
+def test_a_job_that_was_passed_over_can_be_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that has found a job withdrawn says nothing of its later run, which may hang (B9)."""
+    pool, hung = WorkerThreads(max_threads=1), Hung()
+    monkeypatch.setattr(_threads, "workers", pool)
+    job = Job(hung)
+    assert job.withdraw()
+    pool.submit(job)
+    run_and_wait(pool)
+    job.restore()
+    hung.wait_entered()
+    pool.let_go(job)
+    run_and_wait(pool)
+    assert pool.counts["let_go"] == 1
+    hung.release.set()

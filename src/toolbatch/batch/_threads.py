@@ -52,12 +52,14 @@ class Job:
         self._ticket.append(None)
         workers.submit(self)
 
-    def run_once(self) -> None:
-        """Run the function if the ticket is still there. The function itself reports, and does not raise."""
-        if self._take():
-            if self.waited:
-                self._entered()
-            self._run()
+    def run_once(self) -> bool:
+        """Run the function if the ticket is still there, and say whether it was. The function itself reports, and does not raise."""
+        if not self._take():
+            return False
+        if self.waited:
+            self._entered()
+        self._run()
+        return True
 
     def _take(self) -> bool:
         try:
@@ -138,12 +140,12 @@ class WorkerThreads:
     def _serve(self) -> None:
         _inside.a_job = True
         while (job := self._next()) is not None:
-            job.run_once()
-            with self._changed:
-                job.over = True
-                if job.let_go:
-                    self._hung -= 1
-                    return
+            if job.run_once():  # else it was withdrawn, or stands in the queue twice since that was undone
+                with self._changed:
+                    job.over = True
+                    if job.let_go:
+                        self._hung -= 1
+                        return
             del job  # an idle thread must not keep the last tool's arguments alive
 
     def _next(self) -> Job | None:
