@@ -426,3 +426,14 @@ async def test_a_closed_batch_that_is_left_after_the_session(is_replaced: bool) 
     assert stopped == [1]
     await batch.__aexit__(None, None, None)
     assert batch.outcomes["a"].status == "cancelled"
+
+
+@turned
+async def test_a_task_that_was_handed_over_and_never_awaited() -> None:
+    """A task that its batch had no time to await is waited for by the session, until it ends and no longer (B6, B9)."""
+    async with ToolSession(teardown_timeout=3) as session, session.batch(calls("a")) as batch:
+        batch.start("a", asyncio.ensure_future(forever()))
+        batch.close()
+    assert now() == 0
+    assert session.running == let_go_count() == 0
+    assert batch.outcomes["a"].cancellation == "acknowledged"

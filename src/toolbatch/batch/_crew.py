@@ -190,7 +190,8 @@ class Crew:
         if future is None:
             self.ended(execution)
         else:
-            self._take(execution)
+            if execution.phase < Phase.LAUNCHED:  # else someone answers for it already, perhaps another by now
+                self._take(execution)
             execution.stop_requested = True
             future.cancel()
             future.add_done_callback(lambda done: self._future_ended(execution, done))
