@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 
 from tests.batch.clock import turned
-from tests.batch.kit import Stubborn, boom, calls, check_batch, code, codes, content, instant, totals, turn
+from tests.batch.kit import Stubborn, boom, calls, check_batch, code, codes, content, forever, instant, totals, turn
 from tests.batch.stages import Before
-from toolbatch import Tool, ToolBatch, ToolCall, ToolCatalog, ToolError, ToolSession, current_call, tool
+from toolbatch import (
+    ExecutionOutcome,
+    Tool,
+    ToolBatch,
+    ToolCall,
+    ToolCatalog,
+    ToolError,
+    ToolSession,
+    current_call,
+    tool,
+)
 from toolbatch.core import Closed, EncodingError, InvalidInputError, InvalidTypeError, Limits
 from toolbatch.ports import (
     ApprovalRequested,
@@ -436,3 +446,29 @@ async def test_a_thread_answers_for_now() -> None:
             await asyncio.sleep(0.01)
         (note,) = session.late_notes()
         assert note.content == "late"
+
+
+@pytest.mark.parametrize("closer", ["on_event", "on_outcome"])
+@turned
+async def test_what_an_observer_brings_about_is_told_after_its_cause(closer: str) -> None:
+    """An observer that closes the batch at an outcome: every other one hears of that outcome first, and of the close last (B19)."""
+    seen: list[str] = []
+
+    def on_event(event: BatchEvent) -> None:
+        seen.append(short(event))
+        if closer == "on_event" and isinstance(event, CallSettled):
+            batch.close()
+
+    def on_outcome(_: ExecutionOutcome) -> None:
+        if closer == "on_outcome":
+            batch.close()
+
+    batch = ToolBatch(calls("a", "b"), on_event=on_event, on_outcome=on_outcome)
+    async with batch:
+        events = batch.events()
+        batch.start("b", forever)
+        batch.start("a", instant)
+        await batch.snapshot()
+    expected = ["CallStarted b", "CallStarted a", "CallSettled a succeeded", "CallSettled b cancelled", "BatchClosed"]
+    assert seen == expected
+    assert [short(event) async for event in events] == expected

@@ -19,9 +19,9 @@ def retire(engine: "Engine", execution: Execution) -> None:
     # What was told before a crash is not told again; that nobody knows how a call ended, a resume is the first to say.
     if engine.is_observed and end is not None and (not execution.is_resumed or end.code == OUTCOME_UNKNOWN):
         outcome = execution.outcome()
+        engine.listeners.tell(CallSettled(outcome, end))  # first: an observer of outcomes may close the batch
         if engine.options.on_outcome is not None:
             engine.host.publish(engine.options.on_outcome, outcome, engine.crew)
-        engine.listeners.tell(CallSettled(outcome, end))
     if execution.is_pending:
         return
     if execution.phase is not Phase.ENDED and not engine.loop.is_closed():

@@ -18,12 +18,25 @@ Listener = Callable[[BatchEvent], object]
 class Listeners(list[Listener]):
     """Who is told of a batch's events, in order."""
 
-    __slots__ = ()
+    __slots__ = ("_untold",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._untold: deque[BatchEvent] | None = None  # what else has happened while they are told of something
 
     def tell(self, event: BatchEvent) -> None:
-        """Tell all of them of an event."""
-        for listener in self:
-            listener(event)
+        """Tell all of them of an event; of one that a listener brings about, once all know of what was before."""
+        if self._untold is not None:
+            self._untold.append(event)
+            return
+        self._untold = untold = deque([event])
+        try:
+            while untold:
+                event = untold.popleft()
+                for listener in self:
+                    listener(event)
+        finally:
+            self._untold = None
 
     def started(self, execution: Execution) -> None:
         """Tell them that a tool's code was entered."""
