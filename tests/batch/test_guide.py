@@ -1483,3 +1483,42 @@ def test_what_ends_the_turn_tells_no_more_than_policies_allow() -> None:
         run(main(), may_leave=True)
     assert batches[0].result is not None
     assert message(batches[0].result, "a") == "SystemExit"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OddError("odd"),
+        BaseExceptionGroup("group", [ValueError("x"), asyncio.CancelledError()]),
+        asyncio.CancelledError(),
+    ],
+    ids=["odd", "group", "cancelled"],
+)
+@turned
+async def test_a_policy_that_fails_in_any_way_withholds_the_result(error: BaseException) -> None:
+    """What `after` raises blocks the result, also where it is no `Exception`, and says nothing to the model (T6)."""
+
+    async def fail(_: ToolResult) -> Verdict:
+        raise error
+
+    async with ToolBatch([ToolCall("a", "tool_a")], interceptors=[After(fail)]) as batch:
+        batch.start("a", instant, "sk-123")
+        snapshot = await batch.snapshot()
+    assert code(snapshot, "a") == "denied"
+    assert "withheld" in message(snapshot, "a")
+    assert batch.outcomes["a"].status == "failed"
+
+
+@turned
+async def test_a_bound_that_passes_after_the_tool_has_ended_did_not_fire() -> None:
+    """The tool's own time is over for its tool alone: what a policy takes afterwards is no timeout, and none is told of (T6, O1)."""
+
+    async def think(_: ToolResult) -> Verdict:
+        await asyncio.sleep(100)
+        return Accept()
+
+    async with ToolBatch([ToolCall("a", "tool_a")], interceptors=[After(think)]) as batch:
+        batch.start("a", instant, timeout=5)
+        snapshot = await batch.snapshot()
+    assert code(snapshot, "a") == "success"
+    assert batch.outcomes["a"].timeout is None

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from toolbatch.observe import log_event
 
-from ._execution import Execution
+from ._execution import Execution, Phase
 
 __all__ = ["Deadlines", "tell_batch_timeout", "tell_call_timeout"]
 
@@ -98,7 +98,7 @@ class Deadlines:
 
 
 def _is_open(execution: Execution | None) -> bool:
-    return execution is None or execution.settlement is None
+    return execution is None or (execution.settlement is None and execution.phase is not Phase.ENDED)
 
 
 def _ignore(_execution: Execution | None, _late_by: float | None) -> None:

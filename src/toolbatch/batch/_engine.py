@@ -359,7 +359,7 @@ class Engine:
             self.close("cancelled", "timeout", f"The turn's time of {self.bound:g} seconds is over.", None)
             tell_batch_timeout(self.generation, self.bound, late_by, open_calls)
         elif isinstance(execution, Attempt):
-            if execution.settlement is None:
+            if execution.settlement is None and execution.phase is not Phase.ENDED:
                 execution.expired(self, late_by)
                 tell_call_timeout(execution, late_by)
         elif execution.settlement is None and self.result is None:

@@ -106,7 +106,6 @@ def _tell_too_late(engine: "Engine", execution: Execution) -> None:
 
 async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Callable[[], object]:
     """Return what settles the call."""
-    options = engine.options
     try:
         admitted = await _admit(engine, execution, guided.call)
     except BaseException as error:
@@ -123,16 +122,31 @@ async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Ca
         problem = admitted.problem if isinstance(admitted, Refused) else guided.call.problem  # type: ignore[union-attr]
         return partial(_answer, engine, execution, problem.code, problem.message)
     result = await _run(engine, execution, admitted, guided.work)
-    is_original = False
-    try:
-        final, is_original = await finalize(admitted, result, options.hooks)
-    finally:
-        if not is_original:
-            execution.forget()
+    final, is_original = await _judged(engine, execution, admitted, result)
+    if not is_original:
+        execution.forget()
     if isinstance(final, ToolSuccess):
         execution.meta = final.meta
         return partial(returned, engine, execution, await _shortened(engine, execution, admitted.tool, final.content))
     return partial(_fail, engine, execution, final, result)
+
+
+async def _judged(
+    engine: "Engine", execution: Execution, call: Prepared, result: ToolResult
+) -> tuple[ToolResult, bool]:
+    """Ask the policies about a result, and say whether it is still the original."""
+    try:
+        return await finalize(call, result, engine.options.hooks)
+    except BaseException as error:
+        if was_thrown_in(execution, error):
+            raise
+        execution.forget()
+        if execution.is_over or is_a(error, (Exception, KeyboardInterrupt, SystemExit)):
+            raise  # it ends the turn
+        message = "the result of %s was withheld: deciding on it failed"
+        log_event("decision_failed", message, execution.call.id, exc_info=error, **execution.identity)
+        withheld = "The tool ran; its result was withheld, because the host's policy for it failed."
+        return ToolFailure("denied", withheld, error), False
 
 
 async def _admit(engine: "Engine", execution: Execution, call: Prepared | Refused) -> Prepared | Refused | Abort:
