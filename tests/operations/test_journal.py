@@ -130,6 +130,13 @@ class MixesRuns(Broken):
         return await self.inner.read(next(reversed(self.inner._batches), "none"))
 
 
+class TrustsTheClock(Broken):
+    """Takes the latest time for the last."""
+
+    async def last(self, run_id: str) -> Any:
+        return max(await self.inner.batches(run_id), key=lambda batch: batch.announced.at, default=None)
+
+
 class PurgesAll(Broken):
     """Forgets what is open too."""
 
@@ -154,7 +161,7 @@ class StaysOpen(Broken):
 
 
 @pytest.mark.parametrize(
-    "kind", [Forgets, WritesHalf, DropsWhatIsCancelled, MixesRuns, PurgesAll, KnowsNoEnd, StaysOpen]
+    "kind", [Forgets, WritesHalf, DropsWhatIsCancelled, MixesRuns, TrustsTheClock, PurgesAll, KnowsNoEnd, StaysOpen]
 )
 async def test_a_journal_that_breaks_a_promise_is_found_out(kind: type[Broken]) -> None:
     """And the check is named."""

@@ -55,7 +55,9 @@ class PostgresJournal(BaseJournal):
     async def _names(self, run_id: str, most: int | None) -> Sequence[str]:
         found = await self._store.ask(
             lambda connection, sql: connection.fetch(
-                f"SELECT id FROM {sql.schema}.batch WHERE run = $1 ORDER BY announced_at DESC, id DESC LIMIT $2",  # noqa: S608
+                f"SELECT id FROM {sql.schema}.batch AS batch WHERE run = $1 ORDER BY "  # noqa: S608
+                # By no time: clocks are set back.
+                f"(SELECT min(number) FROM {sql.schema}.record AS record WHERE record.batch = batch.id) DESC LIMIT $2",
                 run_id,
                 most,
             )

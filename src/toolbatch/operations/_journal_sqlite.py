@@ -22,7 +22,10 @@ __all__ = ["SqliteJournal"]
 _READ: Final = (
     f"SELECT {COLUMNS} FROM record JOIN batch ON batch.id = record.batch WHERE record.batch = ? ORDER BY number"  # noqa: S608
 )
-_NAMES: Final = "SELECT id FROM batch WHERE run = ? ORDER BY announced_at DESC, id DESC LIMIT ?"
+_NAMES: Final = (
+    "SELECT id FROM batch WHERE run = ? ORDER BY "
+    "(SELECT min(number) FROM record WHERE record.batch = batch.id) DESC LIMIT ?"  # by no time: clocks are set back
+)
 _UNFINISHED: Final = (
     "SELECT run FROM batch WHERE closed_at IS NULL GROUP BY run ORDER BY min(announced_at), min(id) LIMIT ?"
 )

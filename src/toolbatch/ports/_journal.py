@@ -252,11 +252,14 @@ class Journal(Protocol):
         ...
 
     async def last(self, run_id: str) -> JournaledBatch | None:
-        """Return the latest batch of a run, which is what a run that crashed goes on with; `None` if it has none."""
+        """Return the batch of a run that was announced last, which is what a run that crashed goes on with; `None` if it has none.
+
+        That is by the order of writing, whatever the times say: a clock may have been set back.
+        """
         ...
 
     async def batches(self, run_id: str) -> tuple[JournaledBatch, ...]:
-        """Return all batches of a run, oldest first."""
+        """Return all batches of a run in the order in which they were announced, oldest first."""
         ...
 
     async def unfinished(self, *, limit: int = 1000) -> tuple[str, ...]:

@@ -151,6 +151,16 @@ async def _runs_are_kept_apart(make: _Make) -> None:
         equal((await journal.batches("nobody"), await journal.last("nobody")), ((), None))
 
 
+async def _a_clock_may_be_set_back(make: _Make) -> None:
+    async with make() as journal:
+        for name, at in (("b2", 30.0), ("b1", 20.0), ("b3", 10.0)):
+            await journal.append(_whole(name, at=at))
+        await journal.append([_resumed("b2", 40.0)])
+        equal(_names(await journal.batches("run")), ["b2", "b1", "b3"], "a run's batches, as they were announced")
+        last = await journal.last("run")
+        require(last is not None and last.batch_id == "b3", "the last batch is the one that was announced last")
+
+
 async def _open_runs_are_known(make: _Make) -> None:
     async with make() as journal:
         for number, run_id in enumerate("xyz"):
@@ -255,6 +265,7 @@ _Check: TypeAlias = "Callable[[_Make], Awaitable[None]]"
 _CHECKS: Final[tuple[_Check, ...]] = (
     _what_is_written_is_read,
     _runs_are_kept_apart,
+    _a_clock_may_be_set_back,
     _open_runs_are_known,
     _what_makes_no_sense_is_refused_whole,
     _a_cancelled_append_is_carried_out,
