@@ -307,6 +307,59 @@ async def test_what_a_tool_raises_leaves_its_claim_open_and_the_model_is_told_so
     assert bank.paid == ["a"]
 
 
+class OddError(BaseException):
+    """What some libraries raise past every `except Exception`."""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OddError("gave up"), "gave up. It is not known"),
+        (BaseExceptionGroup("several", [OddError("gave up")]), "gave up. It is not known"),
+        (GeneratorExit(), "GeneratorExit. It is not known"),
+        (asyncio.CancelledError(), "Tool call was cancelled. It is not known"),
+    ],
+)
+async def test_what_is_no_ordinary_exception_leaves_the_same_doubt(error: BaseException, said: str) -> None:
+    """Also the cancellation that a tool has from within, such as from a scope of its own."""
+    store = MemoryOperationStore()
+    batch = await run_durable(store, Bank(fails=error))
+    assert message(result_of(batch), "a").startswith(said)
+    assert await state(store) == "open"
+
+
+def test_a_tool_that_ends_the_process_leaves_the_same_doubt() -> None:
+    """It passes through the loop; what is kept of the call, in a journal perhaps, must not say that nothing was done."""
+    store, batches = MemoryOperationStore(), []
+
+    async def leaving() -> None:
+        batch = ToolBatch([call()], tools={"pay": Bank(fails=SystemExit(3))}, interceptors=[durable(store)], run_id=RUN)
+        batches.append(batch)
+        async with batch:
+            batch.start_all()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(leaving())
+    assert message(result_of(batches[0]), "a").endswith("verify that before repeating it.")
+
+
+@turned
+async def test_a_time_bound_further_out_leaves_the_same_doubt() -> None:
+    """The policy that gave up waiting says what it likes; the tool may have had its effect all the same."""
+    store = MemoryOperationStore()
+
+    async def hurry(proceed: Proceed) -> Any:
+        try:
+            async with asyncio.timeout(5):
+                return await proceed()
+        except TimeoutError:
+            raise ToolError("too slow", "slow") from None
+
+    batch = await run_durable(store, forever, interceptors=[Around(hurry), durable(store)])
+    assert message(result_of(batch), "a").startswith("too slow. It is not known")
+    assert (code(result_of(batch), "a"), await state(store)) == ("slow", "open")
+
+
 async def test_a_retry_around_it_does_not_run_it_twice() -> None:
     """FIELD 92: the first lost its answer, and the second is refused."""
     store, bank = MemoryOperationStore(), Bank(fails=ConnectionError("reset"))
@@ -857,6 +910,34 @@ async def test_a_resolver_that_can_t_say_leaves_it_unknown(answer: Any) -> None:
     await half_done(store)
     batch = await run_durable(durable(store, resolver=Asked(answer)), bank)
     assert code(result_of(batch), "a") == "outcome_unknown"
+    assert bank.paid == []
+
+
+@turned
+async def test_a_resolver_that_hangs_is_given_up() -> None:
+    """It has as long as the store; the call's own time has not begun, and nothing else might end the turn."""
+    store, bank = MemoryOperationStore(), Bank()
+    await half_done(store)
+
+    async def ask(_record: OperationRecord) -> Resolution:
+        await asyncio.Event().wait()
+        return NotDone()
+
+    batch = await run_durable(durable(store, resolver=ask, timeout=3), bank, call_timeout=1)
+    assert code(result_of(batch), "a") == "outcome_unknown"
+    assert bank.paid == []
+
+
+async def test_a_resolver_that_ends_as_cancelled_leaves_the_doubt() -> None:
+    """What passes through is not read as a call that had no effect."""
+    store, bank = MemoryOperationStore(), Bank()
+    await half_done(store)
+
+    async def ask(_record: OperationRecord) -> Resolution:
+        raise asyncio.CancelledError
+
+    batch = await run_durable(durable(store, resolver=ask), bank)
+    assert message(result_of(batch), "a").endswith("verify that before repeating it.")
     assert bank.paid == []
 
 

@@ -22,10 +22,10 @@ from ._execution import OUTCOME_UNKNOWN, Execution
 from ._failures import is_a
 from ._saved import Saved, read_result, saved_failure, saved_result
 
-__all__ = ["ClaimedCall", "DurableOperationError", "not_started", "replayed", "tell_failed", "unknown_text"]
+__all__ = ["IN_DOUBT", "ClaimedCall", "DurableOperationError", "not_started", "replayed", "tell_failed", "unknown_text"]
 
-_IN_DOUBT: Final = "It is not known whether it took effect: verify that before repeating it."
-_EARLIER: Final = f"The last attempt at this call had no effect, but an earlier one may have had. {_IN_DOUBT}"
+IN_DOUBT: Final = "It is not known whether it took effect: verify that before repeating it."
+_EARLIER: Final = f"The last attempt at this call had no effect, but an earlier one may have had. {IN_DOUBT}"
 
 
 class DurableOperationError(ToolError):
@@ -86,8 +86,8 @@ class ClaimedCall:
         except BaseException as error:
             if self._is_innermost and not self._was_entered(before):
                 self._beside(self._release())
-            elif replay != "safe" and is_a(error, Exception) and not is_a(error, BackendUnknownError):
-                execution.doubt = _IN_DOUBT
+            elif replay != "safe" and not is_a(error, BackendUnknownError):  # which says it by itself
+                execution.doubt = IN_DOUBT
             raise
         finally:
             execution.on_late = None
@@ -142,7 +142,7 @@ class ClaimedCall:
     def _failed(self, error: BaseException) -> DurableOperationError:
         self._tell("the result of operation %s is not saved", error)
         return DurableOperationError(
-            f"The tool ran, but its result could not be saved, and so is not shown. {_IN_DOUBT}",
+            f"The tool ran, but its result could not be saved, and so is not shown. {IN_DOUBT}",
             "checkpoint_failed",
             is_fatal=True,
         )

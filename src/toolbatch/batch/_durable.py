@@ -33,7 +33,7 @@ from toolbatch.ports import (
 )
 from toolbatch.tools import Interceptor, Prepared
 
-from ._claimed import ClaimedCall, DurableOperationError, not_started, replayed, tell_failed, unknown_text
+from ._claimed import IN_DOUBT, ClaimedCall, DurableOperationError, not_started, replayed, tell_failed, unknown_text
 from ._context import CallContext
 from ._execution import NEVER, OUTCOME_UNKNOWN, Execution, current_execution
 from ._options import BatchOptions, seconds
@@ -72,7 +72,7 @@ class DurableOperations(Interceptor):
         resolver: Asks the outside world about an operation whose outcome is unknown, before the call is answered.
         call_key: Names the call within its run, where the provider's id does not: some gateways repeat theirs from turn to turn.
         summary: What a person reads of the operation in the store, instead of the arguments.
-        timeout: Seconds that the store may take for a claim or a completion.
+        timeout: Seconds that the store may take for a claim or a completion, and the resolver for its answer.
 
     Raises:
         InvalidInputError: An argument can't be used; it is named.
@@ -223,10 +223,13 @@ class DurableOperations(Interceptor):
     async def _resolved(self, operation: Operation, execution: Execution) -> Claim | None:
         assert self._resolver is not None  # noqa: S101  it was looked at
         try:
-            answer = await resolve(self._store, self._resolver, operation.id)
+            answer = await self._bounded(resolve(self._store, self._resolver, operation.id))
         except OperationStoreError:
             raise
-        except Exception as error:  # noqa: BLE001  a resolver that failed has said nothing
+        except BaseException as error:  # a resolver that failed has said nothing
+            if not isinstance(error, Exception):
+                execution.doubt = IN_DOUBT
+                raise
             tell_failed(
                 "the resolver failed on operation %s, which stays unknown", execution.call.id, operation.id, error
             )
