@@ -1,7 +1,7 @@
 """A batch in its journal: written before it is acted on, and gone on with after a crash as it was (D4)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.batch.clock import ClockLoop, run, turned
-from tests.batch.durable import RUN, Bank, FaultyJournal, call, durable, executed
+from tests.batch.durable import RUN, Bank, FaultyJournal, FaultyStore, call, durable, executed
 from tests.batch.kit import code, codes, effects, forever, message, result_of, totals, turn
-from tests.batch.stages import After, Around, Proceed, judges
+from tests.batch.stages import After, Around, Proceed, decides, judges
 from toolbatch import (
     BatchClosedError,
     Image,
@@ -28,18 +28,23 @@ from toolbatch import (
 from toolbatch.core import CallProblem, Closed, CloseReason, Data, Settlement, Succeeded
 from toolbatch.operations import MemoryJournal, MemoryOperationStore, SqliteJournal, SqliteOperationStore
 from toolbatch.ports import (
+    Abort,
     AnnouncedRecord,
+    ApprovalDecision,
+    ApprovalRequest,
     ClosedRecord,
+    Deny,
     Journal,
     JournaledBatch,
     JournalRecord,
+    NotApplied,
     Operation,
     OperationStoreError,
     ResumedRecord,
     SettledRecord,
     StartedRecord,
 )
-from toolbatch.tools import Accept, Block, ToolResult, Verdict
+from toolbatch.tools import Accept, Ask, Block, ToolResult, Verdict
 
 
 class Crash(Exception):
@@ -518,6 +523,117 @@ async def test_a_start_under_a_claim_goes_by_the_claim() -> None:
     for options in ({}, {"interceptors": [durable(store, call_key=lambda one: "other")]}):
         alone = await resumed(started, {"pay": never}, **options)
         assert code(result_of(alone), "a") == "outcome_unknown"
+
+
+class Says:
+    """A broker that decides as it was told to, or never."""
+
+    def __init__(self, decision: ApprovalDecision | None) -> None:
+        self._decision = decision
+
+    async def decide(self, request: ApprovalRequest, /) -> ApprovalDecision:
+        return self._decision or await forever()
+
+
+async def begun_and_killed(**options: Any) -> tuple[MemoryJournal, JournaledBatch, MemoryOperationStore]:
+    """A payment was begun under its claim, and its process was killed before anything else was written."""
+    journal, store = MemoryJournal(), MemoryOperationStore()
+    await through(journal, {"pay": Bank()}, call(), interceptors=[durable(store, **options)])
+    started = crashed(await last(journal), 2)
+    journal = MemoryJournal()
+    await journal.append(started.records)
+    other = MemoryOperationStore()
+    await other.claim(Operation(f"t/{RUN}/a", "pay", {}))
+    return journal, started, other
+
+
+async def _close(batch: ToolBatch) -> None:
+    batch.close("cancelled", "request_aborted")
+
+
+async def _cancel(batch: ToolBatch) -> None:
+    batch.cancel("a")
+
+
+async def _start_and_pause(batch: ToolBatch) -> None:
+    batch.start_all()
+    await batch.pause()
+
+
+async def _leave(batch: ToolBatch) -> None:
+    """Nothing is started."""
+
+
+async def _start(batch: ToolBatch) -> None:
+    batch.start_all()
+
+
+@pytest.mark.parametrize(
+    ("tools", "options", "do"),
+    [
+        ({"pay": never}, {}, _close),
+        ({"pay": never}, {}, _cancel),
+        ({"pay": never}, {}, _leave),
+        ({"pay": never}, {"interceptors": [decides(Ask())], "approvals": Says(None)}, _start_and_pause),
+        ({"pay": never}, {}, _start),
+        ({"other": never}, {}, _start),
+        ({"pay": never}, {"interceptors": [decides(Deny("not today"))]}, _start),
+        ({"pay": never}, {"interceptors": [decides(Ask())]}, _start),
+        ({"pay": never}, {"interceptors": [decides(Ask())], "approvals": Says(Abort("no more"))}, _start),
+    ],
+)
+async def test_what_was_begun_before_a_crash_is_never_told_as_not_started(
+    tools: dict[str, Any], options: dict[str, Any], do: Callable[[ToolBatch], Awaitable[None]]
+) -> None:
+    """Whatever ends the call before its claim could be asked: it was begun, and the next process must still know that."""
+    journal, started, store = await begun_and_killed()
+    down = FaultyStore().breaks("claim")
+    down.inner = store
+    options = {**options, "interceptors": [*options.get("interceptors", []), durable(down)]}
+    batch = ToolBatch(started.calls, tools=tools, journal=journal, resume=started, **options)
+    with suppress(ToolError):
+        async with batch:
+            await do(batch)
+    result = result_of(batch)
+    assert effects(result, "a") == "unknown"
+    assert message(result, "a").startswith("The outcome of this call is unknown")
+    outcome = batch.outcomes["a"]
+    assert (outcome.started, outcome.completion) == (True, "unknown")
+    assert outcome.status in ("failed", "cancelled")
+    assert (await last(journal)).started.keys() == {"a"}
+
+
+async def test_what_was_begun_before_a_crash_is_not_told_as_not_started_where_the_journal_fails() -> None:
+    """The host may still use `result`."""
+    journal, started, store = await begun_and_killed()
+    broken = FaultyJournal().breaks("resumed")
+    broken.inner = journal
+    batch = ToolBatch(
+        started.calls, tools={"pay": never}, journal=broken, resume=started, interceptors=[durable(store)]
+    )
+    with pytest.raises(ToolError, match="journal"):
+        async with batch:
+            batch.start_all()
+    assert effects(result_of(batch), "a") == "unknown"
+
+
+async def test_a_claim_says_what_a_start_before_a_crash_could_not() -> None:
+    """Free: it was surely not done, so what keeps it from running now is the whole truth. The same for what has no effects."""
+    _, started, store = await begun_and_killed()
+    await store.release_unknown(f"t/{RUN}/a")
+
+    async def refuse(proceed: Proceed) -> Any:
+        raise NotApplied("the account is locked")
+
+    hooks = [durable(store), Around(refuse)]
+    freed = await resumed(started, {"pay": never}, interceptors=hooks)
+    assert (code(result_of(freed), "a"), message(result_of(freed), "a")) == ("not_applied", "the account is locked")
+    read = ToolBatch(
+        started.calls, tools={"pay": never}, resume=started, interceptors=[durable(store, read_only={"pay"})]
+    )
+    async with read:
+        pass
+    assert effects(result_of(read), "a") == "not_started"
 
 
 @pytest.mark.parametrize("options", [{"read_only": {"pay"}}, {"replay": "safe"}])

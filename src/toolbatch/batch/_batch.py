@@ -163,7 +163,7 @@ class ToolBatch(BatchView):
         try:
             if error is None:
                 await wait_quiet(engine)
-                engine.close("error", "not_started", "Tool call was never started.", "not_started")
+                engine.close("error", "not_started", "Tool call was never started.", None)
                 await wait_recorded(engine)
         except BaseException:
             self._abort(engine)

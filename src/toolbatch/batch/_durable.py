@@ -191,9 +191,11 @@ class DurableOperations(Interceptor):
         except Exception as error:
             tell_failed("operation %s could not be claimed", execution.call.id, operation.id, error)
             if operation.replay == "safe":
+                _note_known(execution)
                 return await proceed()
             why = "it must not be done twice, and it can't be recorded now"
             raise not_started(why, "checkpoint_failed") from error
+        _note_known(execution)
         match claim:
             case Completed():
                 return replayed(execution, call, claim.result)
@@ -243,6 +245,12 @@ class DurableOperations(Interceptor):
     async def _bounded(self, asked: Awaitable[T]) -> T:
         async with asyncio.timeout(None if self._timeout == NEVER else self._timeout):
             return await asked
+
+
+def _note_known(execution: Execution) -> None:
+    """What a process that died had begun is known now, or is about to be done again."""
+    if execution.was_begun:
+        execution.engine.note_begun(execution, None)
 
 
 def durable_of(options: BatchOptions) -> DurableOperations | None:

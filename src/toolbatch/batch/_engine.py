@@ -20,12 +20,7 @@ from toolbatch.core import (
     ToolError,
     preview,
 )
-from toolbatch.ports import (
-    ApprovalRequest,
-    ApprovalRequested,
-    BatchClosed,
-    BatchWatcher,
-)
+from toolbatch.ports import ApprovalRequest, ApprovalRequested, BatchClosed, BatchWatcher
 from toolbatch.tools import NOT_EXECUTED
 
 from ._accounts import cut_off, publish_late, retire
@@ -45,7 +40,7 @@ from ._options import BatchOptions
 from ._placeholders import finish
 from ._places import Places
 from ._plan import plan_problem
-from ._resume import Saved, read_saved, restore
+from ._resume import Saved, begun_before, read_saved, restore
 from ._starting import start
 from ._waiting import Waiting
 from ._watching import watch
@@ -60,7 +55,6 @@ _OBSERVED: Final[dict[object, Literal["success", "error", "cancelled"]]] = {
     ToolCallClosure.fail: "error",
     ToolCallClosure.cancel: "cancelled",
 }
-
 
 _WAITS = f"{NOT_EXECUTED}: the call was still waiting for an approval."
 
@@ -98,9 +92,8 @@ class Engine:
         self.options = options
         require_run(options)
         self.closure = host.closure
-        if options.resume is None:
-            self._saved: Saved = {}
-        else:
+        self._saved: Saved = {}
+        if options.resume is not None:
             calls, self._saved = self._rehearse(calls, options)
         begun = host.begin(self, calls)
         self._handle = begun.handle
@@ -126,6 +119,8 @@ class Engine:
         """Answer the calls that can't be run (P6). Observers hear of it, so the batch's owner must have the engine by now."""
         if self.ledger is not None:
             self.ledger.begin(self)  # before anything that follows from the announcement
+        for call_id, doubt in begun_before(self.options.resume, self._saved, durable_of(self.options)):
+            self.note_begun(self.executions[call_id], doubt)
         watch(self, (*self.host.observers, *self.options.observers))
         for call_id, end in self._saved.items():
             execution = self.executions[call_id]
@@ -133,9 +128,8 @@ class Engine:
             execution.is_answered = end.status == "error" and end.side_effect_state == "not_started"
             self.feed(execution, partial(restore, self.closure), end)
         for execution in self.executions.values():
-            problem = execution.call.problem
-            if problem is not None and execution.settlement is None:
-                start(self, execution, plan_problem(execution.call, problem, self.options), None)
+            if execution.call.problem is not None and execution.settlement is None:
+                start(self, execution, plan_problem(execution.call, execution.call.problem, self.options), None)
         if not self.executions:
             self.conclude(self.closure.seal(self._handle))
 
@@ -266,6 +260,13 @@ class Engine:
             self.listeners.started(execution)
         return True
 
+    def note_begun(self, execution: Execution, doubt: str | None) -> None:
+        """A process that died had begun a call: whatever closes it now begins with `doubt`, until its operation says more (D4)."""
+        execution.was_begun = doubt is not None
+        if doubt is not None:
+            self.closure.start(self._handle, execution.call.id)
+        self.closure.hold(self._handle, execution.call.id, doubt)
+
     def listen(self, listener: Listener) -> None:
         """Tell `listener` of every event from now on; of a closed batch, of that alone."""
         if self.result is not None:
@@ -303,7 +304,8 @@ class Engine:
     def park(self, execution: Execution, request: ApprovalRequest) -> None:
         """A call waits for an approval: whatever closes it meanwhile, the model reads that it was not executed (T7)."""
         self.parked.add(execution)
-        self.closure.hold(self._handle, execution.call.id, _WAITS)
+        if not execution.was_begun:
+            self.closure.hold(self._handle, execution.call.id, _WAITS)
         self.listeners.tell(ApprovalRequested(request))
         if self.started == len(self.parked):
             self.waiting.wake_parked()
@@ -311,7 +313,7 @@ class Engine:
     def unpark(self, execution: Execution) -> None:
         """It waits no longer."""
         self.parked.discard(execution)
-        if execution.settlement is None and self.result is None:
+        if execution.settlement is None and self.result is None and not execution.was_begun:
             self.closure.hold(self._handle, execution.call.id, None)
 
     # -- closing -----------------------------------------------------------------------------------------------------
@@ -347,10 +349,11 @@ class Engine:
         if not message.startswith(NOT_EXECUTED):  # else it could have been run, and making it again is no mistake
             execution.repeats = self.host.count_repeats(execution.call, code)
         execution.is_answered = not execution.is_over
+        effects: SideEffectState = "unknown" if execution.was_begun else "not_started"
         try:
-            self.feed(execution, self.closure.close_call, "error", code, message, "not_started")
+            self.feed(execution, self.closure.close_call, "error", code, message, effects)
         except (TypeError, ValueError):  # a code that is blank, too long or no text: the answer matters more
-            self.feed(execution, self.closure.close_call, "error", None, message, "not_started")
+            self.feed(execution, self.closure.close_call, "error", None, message, effects)
 
     def expire(self, execution: Execution | None, late_by: float | None) -> None:
         """A deadline has passed, of one call or of the batch; `late_by` where a blocked loop delayed it (B14)."""

@@ -97,6 +97,7 @@ class Execution:
     is_answered = False  # it can't be run or may not, and a batch has answered it by itself
     is_resumed = False  # its outcome is an earlier batch's
     is_replayed = False  # its outcome is an earlier execution's, which a store has told (D1)
+    was_begun = False  # a process that died had begun it, and its operation has not said yet how it stands (D4)
     operation: "Operation | None" = None  # what it is in a store (D1)
     operation_id: str | None = None  # the same, once it was claimed
     saved: "Saved | None" = None  # what stands for a value that a store has or had (D1)
@@ -196,7 +197,7 @@ class Execution:
         ended = code.phase is Phase.ENDED
         completion: Completion = "not_started" if not self.started else "settled" if ended else "unknown"
         started = self.started
-        is_resumed = self.is_resumed or self.is_replayed
+        is_resumed = self.is_resumed or self.is_replayed or self.was_begun
         if is_resumed and self.settlement is not None:
             effects = self.settlement.side_effect_state
             started = effects != "not_started"
@@ -236,7 +237,7 @@ class Execution:
         if settlement.provenance == "reported":
             return "failed" if settlement.status == "error" else "cancelled"
         if settlement.code == "not_started":
-            return "not_started"
+            return "failed" if self.was_begun else "not_started"
         if self.is_answered or settlement.code == OUTCOME_UNKNOWN:
             return "denied" if settlement.message.startswith(NOT_EXECUTED) else "failed"
         return "timed_out" if settlement.code == "timeout" else "cancelled"

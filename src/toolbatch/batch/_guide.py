@@ -284,7 +284,7 @@ def _answer_durable(engine: "Engine", execution: Execution, error: DurableOperat
     engine.end(execution)
     execution.is_answered = not execution.is_over
     execution.exception = error
-    effects = "unknown" if execution.started else error.side_effect_state
+    effects = "unknown" if execution.started or execution.was_begun else error.side_effect_state
     engine.feed(execution, engine.closure.close_call, "error", error.code, error.message, effects)
     if error.is_fatal:
         engine.end_turn(error)

@@ -27,7 +27,7 @@ from ._claimed import unknown_text
 from ._durable import DurableOperations
 from ._execution import OUTCOME_UNKNOWN
 
-__all__ = ["Saved", "read_saved", "restore"]
+__all__ = ["Saved", "begun_before", "read_saved", "restore"]
 
 _Row: TypeAlias = tuple[str, str, Settlement | None]
 _Reason: TypeAlias = tuple[str | None, str | None]
@@ -75,6 +75,20 @@ def read_saved(
             f"resume is of other calls: {preview([row[:2] for row in rows], 300)}, and not of {preview(announced, 300)}"
         )
     return {call_id: end for call_id, _, end in rows if end is not None and not was_cut_off(end, *reason)}
+
+
+def begun_before(previous: object, saved: Saved, durable: DurableOperations | None) -> list[tuple[str, str]]:
+    """Return the ids of calls that a process that died had begun, and that go on here, with what is known of each for now (D4).
+
+    Args:
+        previous: As in `read_saved`.
+        saved: What that has returned.
+        durable: As in `read_saved`.
+    """
+    if not isinstance(previous, JournaledBatch) or durable is None:
+        return []
+    going = [call for call in previous.calls if call.id in previous.started and call.id not in saved]
+    return [(call.id, unknown_text()) for call in going if not durable.is_read_only(call)]
 
 
 def _journaled(previous: JournaledBatch, durable: DurableOperations | None) -> tuple[list[_Row], _Reason]:
