@@ -331,6 +331,27 @@ def test_what_a_model_wrote_does_not_reach_the_terminal_as_it_is(
     assert "\\x1b[2K\\rharmless\\u202e" in shown
 
 
+@pytest.mark.parametrize("call", ["a\u202eb", "\u2028", "\U000e0001", "\x85", "literal \\u202e", "\\Uffffffff"])
+def test_an_operation_is_found_by_the_id_that_the_list_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    """Also where a model wrote what a terminal must not get, so that it stands there escaped."""
+    file, name = tmp_path / "operations.db", f"t/run/{call}"
+
+    async def fill() -> None:
+        async with SqliteOperationStore(file, owner="elsewhere") as store:
+            await store.claim(Operation(name, "pay", {}))
+
+    asyncio.run(fill())
+    run("list", "--store", str(file))
+    shown = capsys.readouterr().out.split("  ")[0]
+    assert run("show", shown, "--store", str(file)) == 0
+    capsys.readouterr()
+    assert run("reconcile", shown, "1", "--yes", "--json", "--store", str(file)) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == name
+    assert run("show", "\ud800", "--store", str(file)) == run("show", "\\ud800", "--store", str(file)) == 2
+
+
 def test_a_result_that_is_no_json_is_shown_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A host of another kind may have saved it; times may be anything too."""
     file = tmp_path / "operations.db"

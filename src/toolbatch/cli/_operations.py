@@ -16,7 +16,7 @@ from toolbatch.operations import PostgresOperationStore, SqliteOperationStore, o
 from toolbatch.ports import ClaimLostError, OperationRecord, OperationStore, OperationStoreError
 
 from ._files import STDIN, FileError
-from ._operations_view import age_of, details, printable, row_of, show_rows, to_dict
+from ._operations_view import age_of, details, printable, row_of, show_rows, to_dict, unescaped
 
 __all__ = ["add_operations"]
 
@@ -136,7 +136,10 @@ def _reconcile(options: argparse.Namespace) -> int:
     if record is None or not _agreed(record, f"save as its result: {printable(result.decode())[:500]}", options):
         return _NOT_DONE
     return _settled(
-        options, lambda store: store.reconcile(record.id, result, claim=_claim(record), by=_BY), "is reconciled"
+        options,
+        record.id,
+        lambda store: store.reconcile(record.id, result, claim=_claim(record), by=_BY),
+        "is reconciled",
     )
 
 
@@ -149,18 +152,20 @@ def _release(options: argparse.Namespace) -> int:
         return _NOT_DONE
     if not _agreed(record, "free it, so that it may be run: it has CERTAINLY NOT happened", options):
         return _NOT_DONE
-    return _settled(options, lambda store: store.release_unknown(record.id, claim=_claim(record)), "is free")
+    return _settled(options, record.id, lambda store: store.release_unknown(record.id, claim=_claim(record)), "is free")
 
 
-def _settled(options: argparse.Namespace, settle: Callable[[OperationStore], Awaitable[object]], said: str) -> int:
+def _settled(
+    options: argparse.Namespace, name: str, settle: Callable[[OperationStore], Awaitable[object]], said: str
+) -> int:
     try:
         _ask(options, settle)
     except ClaimLostError as error:
         _say(str(error))
         return _NOT_DONE
-    _say(f"{options.id} {said}")
+    _say(f"{name} {said}")
     if options.json:
-        record = _ask(options, lambda store: store.get(options.id))
+        record = _ask(options, lambda store: store.get(name))
         _write_json(*(() if record is None else (record,)))
     return _DONE
 
@@ -208,7 +213,14 @@ def _no_constant(name: str) -> Any:
 
 
 def _found(options: argparse.Namespace) -> OperationRecord | None:
-    record: OperationRecord | None = _ask(options, lambda store: store.get(options.id))
+    async def found(store: OperationStore) -> OperationRecord | None:
+        for name in dict.fromkeys((options.id, unescaped(options.id))):  # the second is what `list` has shown escaped
+            record = await store.get(name)
+            if record is not None:
+                return record
+        return None
+
+    record = _ask(options, found)
     if record is None:
         _say(f"there is no operation {preview(options.id)} in the store")
     return record

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -10,9 +12,10 @@ from typing import Any, Final, NamedTuple, TextIO
 from toolbatch.operations import OwnerState, owner_state
 from toolbatch.ports import OperationRecord
 
-__all__ = ["OperationRow", "age_of", "details", "printable", "row_of", "show_rows", "to_dict"]
+__all__ = ["OperationRow", "age_of", "details", "printable", "row_of", "show_rows", "to_dict", "unescaped"]
 
 _WIDTH: Final = 60
+_ESCAPES: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _STATES: Final[dict[OwnerState, str]] = {
     "this_process": "runs",
     "running": "runs",
@@ -132,6 +135,16 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+def unescaped(text: str) -> str:
+    """Return text as it was before `printable`, or a terminal without its characters, has escaped it."""
+    return _ESCAPES.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    code = int(escape[escape.lastindex or 0], 16)
+    return chr(code) if code <= sys.maxunicode else escape[0]
 
 
 def _owner(record: OperationRecord) -> str:
