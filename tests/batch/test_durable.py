@@ -360,6 +360,24 @@ async def test_a_time_bound_further_out_leaves_the_same_doubt() -> None:
     assert (code(result_of(batch), "a"), await state(store)) == ("slow", "open")
 
 
+@turned
+async def test_a_time_bound_further_out_leaves_the_same_doubt_while_the_result_is_saved() -> None:
+    """The tool has done its work by then, and only the host has lost patience."""
+    store, bank = FaultyStore(), Bank()
+    store.on["complete"] = forever
+
+    async def hurry(proceed: Proceed) -> Any:
+        try:
+            async with asyncio.timeout(5):
+                return await proceed()
+        except TimeoutError:
+            raise ToolError("too slow", "slow") from None
+
+    batch = await run_durable(store, bank, interceptors=[Around(hurry), durable(store)])
+    assert message(result_of(batch), "a").startswith("too slow. It is not known")
+    assert await state(store) == '{"paid":50,"to":"ä"}'
+
+
 async def test_a_retry_around_it_does_not_run_it_twice() -> None:
     """FIELD 92: the first lost its answer, and the second is refused."""
     store, bank = MemoryOperationStore(), Bank(fails=ConnectionError("reset"))

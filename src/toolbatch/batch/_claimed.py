@@ -95,6 +95,10 @@ class ClaimedCall:
             await self._save(self._result(value))
         except ClaimLostError as error:
             return await self._settled_by_another(error)
+        except BaseException as error:  # such as the time bound of what stands further out
+            if replay != "safe" and not is_a(error, DurableOperationError):  # which says it by itself
+                execution.doubt = IN_DOUBT
+            raise
         return value
 
     async def _save(self, result: bytes) -> None:
