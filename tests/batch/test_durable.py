@@ -3,8 +3,12 @@
 import asyncio
 import logging
 from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NoReturn
+from uuid import UUID
 
 import pytest
 
@@ -141,6 +145,22 @@ async def test_any_result_comes_back_as_it_was(value: Any) -> None:
     assert seen[0] == seen[1] == value
 
 
+@pytest.mark.parametrize(
+    "value",
+    [date(2026, 11, 30), Decimal("1.10"), UUID(int=7), b"\xff", Path("a/b"), {date(2026, 11, 30): [Decimal(1)]}],
+)
+async def test_a_value_that_is_written_as_a_text_comes_back_as_it_was_shown(value: Any) -> None:
+    """Quotes and all: it is no text, and the model has read its JSON."""
+    store = MemoryOperationStore()
+
+    async def give() -> Any:
+        return value
+
+    first, again = await run_durable(store, give), await run_durable(store, give)
+    assert again.outcomes["a"].resumed
+    assert executed(again) == executed(first)
+
+
 async def test_parts_render_meta_and_what_a_tool_says_besides_come_back() -> None:
     """Also what is no plain JSON: an image, another text for the model, facts for the host, the end of the turn."""
     store, runs = MemoryOperationStore(), []
@@ -238,6 +258,26 @@ async def test_a_result_over_the_limit_is_saved_and_said_to_be_too_large() -> No
     for _ in range(2):
         batch = await run_durable(store, pay, limits=Limits(max_result_bytes=50))
         assert code(result_of(batch), "a") == "invalid_result"
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("render", [None, lambda value: f"{len(value)} characters"])
+async def test_a_result_that_is_too_large_to_be_saved_is_not_shown_either(
+    render: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A success that a crash forgets is none: the next process must say the same."""
+    monkeypatch.setattr("toolbatch.batch._claimed.MAX_OPERATION_RESULT_BYTES", 50)
+    store, runs = MemoryOperationStore(), []
+
+    async def pay() -> str:
+        runs.append(1)
+        return "x" * 49
+
+    tools = tool(pay, name="pay", render=render)
+    first, again = await run_durable(store, tools), await run_durable(store, tools)
+    assert message(result_of(first), "a") == "The tool ran, but its result is too large to be saved."
+    assert executed(again) == executed(first)
+    assert [one.outcomes["a"].resumed for one in (first, again)] == [False, True]
     assert len(runs) == 1
 
 

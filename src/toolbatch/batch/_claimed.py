@@ -26,6 +26,8 @@ __all__ = ["IN_DOUBT", "ClaimedCall", "DurableOperationError", "not_started", "r
 
 IN_DOUBT: Final = "It is not known whether it took effect: verify that before repeating it."
 _EARLIER: Final = f"The last attempt at this call had no effect, but an earlier one may have had. {IN_DOUBT}"
+_TOO_LARGE: Final = "The tool ran, but its result is too large to be saved."
+_SAVED_TOO_LARGE: Final = saved_failure("invalid_result", _TOO_LARGE)
 
 
 class DurableOperationError(ToolError):
@@ -92,13 +94,16 @@ class ClaimedCall:
         finally:
             execution.on_late = None
         try:
-            await self._save(self._result(value))
+            result = self._result(value)
+            await self._save(result)
         except ClaimLostError as error:
             return await self._settled_by_another(error)
         except BaseException as error:  # such as the time bound of what stands further out
             if replay != "safe" and not is_a(error, DurableOperationError):  # which says it by itself
                 execution.doubt = IN_DOUBT
             raise
+        if result is _SAVED_TOO_LARGE:  # what a crash would forget is not shown either
+            raise ToolError.respond_to_model(_TOO_LARGE, "invalid_result")
         return value
 
     async def _save(self, result: bytes) -> None:
@@ -128,7 +133,7 @@ class ClaimedCall:
             return saved_failure(error.code or "invalid_result", error.message)
         result = saved_result(value, rendered, execution, encode)
         if len(result) > MAX_OPERATION_RESULT_BYTES:
-            return saved_failure("invalid_result", "The tool ran, but its result is too large to be saved.")
+            return _SAVED_TOO_LARGE
         execution.saved = Saved(value, rendered.content, rendered.meta)
         return result
 

@@ -61,9 +61,12 @@ def saved_result(value: object, rendered: "Rendered", execution: "Execution", en
     """
     said = _said(execution)
     plain = _plain(value, rendered, encode)
-    text = value if isinstance(value, str) else plain
+    is_text = isinstance(value, str)
+    text = value if is_text else plain
     if (
         plain is not None
+        and is_text
+        == plain.lstrip().startswith('"')  # a date, say, is read as JSON, quotes and all, and a text as it is
         and rendered.content == text
         and rendered.meta is None
         and not said
