@@ -40,7 +40,7 @@ from ._options import BatchOptions
 from ._placeholders import finish
 from ._places import Places
 from ._plan import plan_problem
-from ._resume import Saved, begun_before, read_saved, restore
+from ._resume import Saved, begun_before, rehearse, restore
 from ._starting import start
 from ._waiting import Waiting
 from ._watching import watch
@@ -94,7 +94,8 @@ class Engine:
         self.closure = host.closure
         self._saved: Saved = {}
         if options.resume is not None:
-            calls, self._saved = self._rehearse(calls, options)
+            rehearsal = ToolCallClosure(host.closure.limits, host.encode)
+            calls, self._saved = rehearse(rehearsal, calls, options.resume, durable_of(options))
         begun = host.begin(self, calls)
         self._handle = begun.handle
         self.generation = begun.generation
@@ -132,15 +133,6 @@ class Engine:
                 start(self, execution, plan_problem(execution.call, execution.call.problem, self.options), None)
         if not self.executions:
             self.conclude(self.closure.seal(self._handle))
-
-    def _rehearse(self, calls: Iterable[object], options: BatchOptions) -> tuple[Iterable[object], Saved]:
-        """Try all that a resumed batch will be told first, on a closure of its own: what can't be used changes nothing."""
-        rehearsal = ToolCallClosure(self.closure.limits, self.host.encode)
-        begun = rehearsal.begin(calls)
-        saved = read_saved(options.resume, begun.announced, durable_of(options))
-        for call_id, end in saved.items():
-            restore(rehearsal, begun.handle, call_id, end)
-        return begun.announced, saved
 
     # -- the doorway -------------------------------------------------------------------------------------------------
 

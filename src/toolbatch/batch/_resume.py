@@ -1,6 +1,6 @@
 """Going on with a batch that was closed: what had an outcome keeps it, what never started may run (T7, D4)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from toolbatch.core import (
@@ -27,7 +27,7 @@ from ._claimed import unknown_text
 from ._durable import DurableOperations
 from ._execution import OUTCOME_UNKNOWN
 
-__all__ = ["Saved", "begun_before", "read_saved", "restore"]
+__all__ = ["Saved", "begun_before", "rehearse", "restore"]
 
 _Row: TypeAlias = tuple[str, str, Settlement | None]
 _Reason: TypeAlias = tuple[str | None, str | None]
@@ -36,24 +36,33 @@ Saved = Mapping[str, Settlement]
 """The outcomes that stand, by call id."""
 
 
-def read_saved(
-    previous: Snapshot | JournaledBatch | Mapping[str, Any] | None,
-    calls: tuple[ToolCall, ...],
-    durable: DurableOperations | None = None,
-) -> Saved:
+def rehearse(
+    closure: ToolCallClosure, calls: Iterable[object], previous: object, durable: DurableOperations | None
+) -> tuple[tuple[ToolCall, ...], Saved]:
+    """Try all that a resumed batch will be told first, and return its calls and `Saved`: what can't be used changes nothing.
+
+    Args:
+        closure: An unused one.
+        calls: The calls of the batch that goes on, as its caller gave them.
+        previous: The closed snapshot, or what its `to_dict()` returned, perhaps in another process; or what the journal has.
+        durable: What decides on calls that were claimed.
+
+    Raises:
+        InvalidInputError: A call can't be used, or `previous` is an open snapshot, is none, or is of other calls.
+        InvalidTypeError: Likewise.
+    """
+    begun = closure.begin(calls)
+    saved = _read_saved(previous, begun.announced, durable)
+    for call_id, end in saved.items():
+        restore(closure, begun.handle, call_id, end)
+    return begun.announced, saved
+
+
+def _read_saved(previous: object, calls: tuple[ToolCall, ...], durable: DurableOperations | None) -> Saved:
     """Return what a closed batch has left: every outcome but those of calls that were cut off by its close and surely never ran.
 
     What was answered while it was open stands, though nothing was run: a person's refusal, or a tool that there is not. A call that a
     crash has cut off after its start is closed as unknown, unless its claim or its policy says more.
-
-    Args:
-        previous: The closed snapshot, or what its `to_dict()` returned, perhaps in another process; or what the journal has.
-        calls: The calls of the batch that goes on.
-        durable: What decides on calls that were claimed.
-
-    Raises:
-        InvalidInputError: It is an open snapshot, is none, or is of other calls.
-        InvalidTypeError: Likewise.
     """
     if isinstance(previous, Snapshot):
         why = previous.close_reason
@@ -81,9 +90,9 @@ def begun_before(previous: object, saved: Saved, durable: DurableOperations | No
     """Return the ids of calls that a process that died had begun, and that go on here, with what is known of each for now (D4).
 
     Args:
-        previous: As in `read_saved`.
+        previous: As in `rehearse`.
         saved: What that has returned.
-        durable: As in `read_saved`.
+        durable: As in `rehearse`.
     """
     if not isinstance(previous, JournaledBatch) or durable is None:
         return []
