@@ -1522,3 +1522,35 @@ async def test_a_bound_that_passes_after_the_tool_has_ended_did_not_fire() -> No
         snapshot = await batch.snapshot()
     assert code(snapshot, "a") == "success"
     assert batch.outcomes["a"].timeout is None
+
+
+@pytest.mark.parametrize("guided", [False, True])
+@turned
+async def test_a_tools_own_bound_is_a_timeout_whatever_other_timeouts_mean(guided: bool) -> None:
+    """`cancel_exceptions` is of what tools raise: a bound of ours that fires is a timeout for all that (B3)."""
+    options: dict[str, Any] = {"cancel_exceptions": (TimeoutError,), "interceptors": [Around(passes)] if guided else []}
+    async with ToolBatch([ToolCall("a", "tool_a"), ToolCall("b", "tool_b")], **options) as batch:
+        batch.start("a", forever, timeout=5)
+        batch.start("b", asyncio.wait_for, asyncio.Event().wait(), 1)
+        snapshot = await batch.snapshot()
+    assert codes(snapshot) == {"a": "timeout", "b": "cancelled"}
+    assert batch.outcomes["a"].status == "timed_out"
+
+
+@turned
+async def test_what_a_cancelled_tool_has_added_is_not_told_past_the_policies() -> None:
+    """Where `after` sees nothing of a call, since it was cancelled, nobody does (T6, T10)."""
+
+    async def give_up() -> None:
+        current_call().add_context("sk-123")
+        raise asyncio.CancelledError
+
+    async def accept(_: ToolResult) -> Verdict:
+        return Accept()
+
+    for policies in ([After(accept)], [Around(passes)]):
+        async with ToolBatch([ToolCall("a", "give_up")], interceptors=policies) as batch:
+            batch.start("a", give_up)
+            snapshot = await batch.snapshot()
+        assert code(snapshot, "a") == "cancelled"
+        assert bool(batch.added_context) is isinstance(policies[0], Around)

@@ -121,7 +121,12 @@ async def _through(engine: "Engine", execution: Execution, guided: Guided) -> Ca
     if isinstance(admitted, Refused) or guided.work is None:
         problem = admitted.problem if isinstance(admitted, Refused) else guided.call.problem  # type: ignore[union-attr]
         return partial(_answer, engine, execution, problem.code, problem.message)
-    result = await _run(engine, execution, admitted, guided.work)
+    try:
+        result = await _run(engine, execution, admitted, guided.work)
+    except BaseException:
+        if engine.options.hooks.after:
+            execution.added = None  # no policy will see it
+        raise
     final, is_original = await _judged(engine, execution, admitted, result)
     if not is_original:
         execution.forget()
@@ -247,6 +252,8 @@ async def _shortened(
 
 
 def _failure(engine: "Engine", error: BaseException) -> ToolFailure:
+    if is_a(error, ToolTimeoutError):
+        return ToolFailure("timeout", error.message, error)  # whatever other TimeoutErrors mean to the host
     failure = read_failure(error, engine.options.error_detail, engine.options.cancel_exceptions)
     if failure.is_cancellation or failure.passes_through is not None:
         raise error

@@ -166,6 +166,7 @@ class Interceptor:
     async def after(self, call: Prepared, result: ToolResult, proceed: Callable[[], Awaitable[Verdict]]) -> Verdict:  # noqa: ARG002
         """Say whether the result stands. What it raises blocks the result.
 
-        What it has not seen does not reach the model either: progress of a call that is cut off, and late results.
+        What it has not seen does not reach the model either: progress of a call that is cut off, and late results. But a placeholder
+        does, `current_call().pending(...)`: the tool says it while there is no result, and this sees the result that follows.
         """
         return await proceed()
