@@ -609,3 +609,35 @@ async def test_pause_waits_for_what_runs_beside_a_withdrawn_request() -> None:
         batch.cancel("a")
         snapshot = await batch.pause()
     assert codes(snapshot) == {"a": "cancelled", "b": "approval_pending", "c": "success"}
+
+
+@turned
+async def test_a_resume_of_other_arguments_begins_nothing() -> None:
+    """D4: calls of the same ids and names are other calls where their arguments differ, and an old result is none of theirs."""
+    ran: list[int] = []
+
+    async def pay(amount: int) -> None:
+        ran.append(amount)
+
+    async with ToolBatch(pays("a", "b"), tools={"pay": pay}) as batch:
+        batch.start_all()
+    others = [ToolCall("a", "pay", '{"amount": 1}'), ToolCall("b", "pay", '{"amount": 20}')]
+    with pytest.raises(InvalidInputError, match=r"'b' had the arguments \{'amount': 2\}, and not \{'amount': 20\}"):
+        await ToolBatch(others, tools={"pay": pay}, resume=batch.result).__aenter__()
+    same = [others[0], ToolCall("b", "pay", '{ "amount": 2 }')]
+    async with ToolBatch(same, tools={"pay": pay}, resume=batch.result) as resumed:
+        resumed.start_all()
+    assert ran == [1, 2]
+
+
+@turned
+async def test_a_person_may_correct_what_is_still_to_run() -> None:
+    """T7: over a pause, only a call that has its outcome is bound to its arguments."""
+    shop = Shop()
+    async with ToolBatch(pays("a"), tools=shop.catalog, approvals=InteractiveApprovals()) as batch:
+        batch.start_all()
+        kept = await batch.pause()
+    corrected = [ToolCall("a", "pay", {"amount": 7})]
+    async with ToolBatch(corrected, tools=shop.catalog, approvals=FixedApprovals(Approve()), resume=kept) as resumed:
+        resumed.start_all()
+    assert shop.paid == [7]

@@ -48,7 +48,8 @@ def rehearse(
         durable: What decides on calls that were claimed.
 
     Raises:
-        InvalidInputError: A call can't be used, or `previous` is an open snapshot, is none, or is of other calls.
+        InvalidInputError: A call can't be used, or `previous` is an open snapshot, is none, or is of other calls, or of
+            other arguments of one whose outcome stands.
         InvalidTypeError: Likewise.
     """
     begun = closure.begin(calls)
@@ -68,12 +69,15 @@ def _read_saved(previous: object, calls: tuple[ToolCall, ...], durable: DurableO
         why = previous.close_reason
         if why is None:
             raise InvalidInputError(f"{previous!r} is open; leave its batch first, or pause it")
-        rows = [(call.id, call.name, call.settlement) for call in previous.calls]
+        rows = [(row.id, row.name, row.settlement) for row in previous.calls]
         reason: _Reason = (why.status, why.code)
+        known = [row.call for row in previous.calls]
     elif isinstance(previous, JournaledBatch):
         rows, reason = _journaled(previous, durable)
+        known = list(previous.calls)
     elif isinstance(previous, Mapping):
         rows, reason = _rows(previous)
+        known = []  # it has no arguments
     else:
         raise InvalidTypeError(
             f"resume must be a closed Snapshot, its to_dict() or a JournaledBatch, not {preview(previous)}"
@@ -83,7 +87,24 @@ def _read_saved(previous: object, calls: tuple[ToolCall, ...], durable: DurableO
         raise InvalidInputError(
             f"resume is of other calls: {preview([row[:2] for row in rows], 300)}, and not of {preview(announced, 300)}"
         )
-    return {call_id: end for call_id, _, end in rows if end is not None and not was_cut_off(end, *reason)}
+    saved = {call_id: end for call_id, _, end in rows if end is not None and not was_cut_off(end, *reason)}
+    for old, new in zip(known, calls, strict=False):
+        if old.id in saved and _differ(old, new):  # one that is still to run may have been corrected by a person
+            raise InvalidInputError(
+                f"resume is of other calls: {old.id!r} had the arguments {preview(old.arguments)}, and not {preview(new.arguments)}"
+            )
+    return saved
+
+
+def _differ(old: ToolCall, new: ToolCall) -> bool:
+    """Whether two calls of one id have other arguments: gateways give the same ids in every turn.
+
+    Only text tells: a dict may have been changed by the tool that was handed it.
+    """
+    texts = (old.raw_arguments, new.raw_arguments)
+    if None in texts or texts[0] == texts[1]:
+        return False
+    return ToolCall("old", "", texts[0]).arguments != ToolCall("new", "", texts[1]).arguments
 
 
 def begun_before(previous: object, saved: Saved, durable: DurableOperations | None) -> list[tuple[str, str]]:
