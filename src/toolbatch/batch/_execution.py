@@ -6,12 +6,13 @@ import secrets
 from asyncio import isfuture
 from contextvars import ContextVar
 from enum import IntEnum
-from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
 from toolbatch.core import BatchStateError, CallProblem, Settlement, ToolCall
 from toolbatch.ports import Cancellation, Completion, ExecutionOutcome, ExecutionStatus
 from toolbatch.tools import NOT_EXECUTED
+
+from ._failures import discard
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
@@ -162,8 +163,8 @@ class Execution:
     def dispose(self) -> "Future[Any] | None":
         """Close a coroutine that was handed over and will not be run (B9); return a future, which runs already."""
         work, self.work = self.work, None
-        if work is not None and iscoroutine(work.fn):
-            work.fn.close()
+        if work is not None:
+            discard(work.fn)
         return work.fn if work is not None and isfuture(work.fn) else None
 
     def forget(self) -> None:

@@ -97,8 +97,9 @@ def _read(error: BaseException, detail: ErrorDetail, cancel_exceptions: tuple[ty
 
 
 def discard(value: object) -> None:
-    """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9)."""
-    if type(value) is CoroutineType:  # isinstance() would ask the value itself, which may be anything
+    """Close a coroutine that will not be run, so that nobody warns that it was never awaited (B9). One that runs is someone's."""
+    # isinstance() would ask the value itself, which may be anything
+    if type(value) is CoroutineType and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
         value.close()
 
 
