@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 from tests.batch.clock import now, turned
-from tests.batch.kit import Stubborn, breathe, calls, code, forever, instant, result_of, turn
+from tests.batch.kit import Stubborn, breathe, calls, code, codes, forever, instant, is_closed, result_of, turn
+from tests.batch.stages import Around, passes
 from toolbatch import ExecutionOutcome, ToolBatch, ToolSession
 from toolbatch.batch import let_go_count
 from toolbatch.batch._crew import Crew
@@ -222,3 +223,22 @@ async def test_a_tool_is_asked_to_stop_once() -> None:
     assert stubborn.cancels == 1
     stubborn.release.set()
     await turn(3)
+
+
+@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize("turns", range(5))
+@turned
+async def test_whoever_cancels_a_task_of_ours(turns: int, guided: bool) -> None:
+    """A call whose task someone else cancels, at whatever step of it, has its outcome, and the batch waits for nothing (B2, B4)."""
+    coroutine = forever()
+    batch = ToolBatch(calls("a", "b"), teardown_timeout=5, interceptors=[Around(passes)] if guided else [])
+    async with batch:
+        batch.start("a", forever)
+        batch.start("b", coroutine)
+        await turn(turns)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+    assert codes(result_of(batch)) == {"a": "cancelled", "b": "cancelled"}
+    assert now() == 0
+    assert is_closed(coroutine)
+    assert all(stale.observed_status == "cancelled" and stale.late_by == 0 for stale in batch.audit.drain())

@@ -14,6 +14,7 @@ import pytest
 from tests.batch.clock import ClockLoop, run, turned
 from tests.batch.kit import (
     Stubborn,
+    after,
     check_batch,
     code,
     codes,
@@ -1554,3 +1555,46 @@ async def test_what_a_cancelled_tool_has_added_is_not_told_past_the_policies() -
             snapshot = await batch.snapshot()
         assert code(snapshot, "a") == "cancelled"
         assert bool(batch.added_context) is isinstance(policies[0], Around)
+
+
+@turned
+async def test_a_value_that_comes_as_the_wait_for_it_is_cancelled() -> None:
+    """It is evidence, of an attempt that was left in that moment: no time has passed since (T6, B7)."""
+    gate = asyncio.Event()
+    waiting: list[asyncio.Task[Any]] = []
+
+    async def work() -> str:
+        await gate.wait()
+        return "work"
+
+    async def walk_away(proceed: Proceed) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        waiting.append(task)
+        try:
+            return str(await proceed())
+        except asyncio.CancelledError:
+            return "walked away"
+
+    async with ToolBatch([ToolCall("a", "work")], interceptors=[Around(walk_away)]) as batch:
+        batch.start("a", work)
+        await turn(3)
+        gate.set()
+        waiting[0].cancel()
+        snapshot = await batch.snapshot()
+    assert content(snapshot, "a") == "walked away"
+    (stale,) = batch.audit.drain()
+    assert (stale.observed_status, stale.answered_as, stale.late_by) == ("success", "cancelled", 0)
+
+
+@turned
+async def test_a_coroutine_that_runs_is_not_closed_by_a_second_run_of_it() -> None:
+    """What was handed over as a coroutine can be run once: a second run beside it fails by itself, and leaves the first alone (T6)."""
+
+    async def twice(proceed: Proceed) -> list[Any]:
+        return [repr(end) for end in await asyncio.gather(proceed(), proceed(), return_exceptions=True)]
+
+    async with ToolBatch([ToolCall("a", "after")], interceptors=[Around(twice)]) as batch:
+        batch.start("a", after(3, "first"))
+        snapshot = await batch.snapshot()
+    assert content(snapshot, "a") == """["'first'","RuntimeError('coroutine is being awaited already')"]"""

@@ -148,6 +148,9 @@ class Attempt(Execution):
     # -- what comes late ---------------------------------------------------------------------------------------------
 
     def _late(self, engine: "Engine", succeeded: bool, value: Any, *, is_cancellation: bool = False) -> None:  # noqa: FBT001
+        if self.settlement is None:  # who waited for it was cancelled a moment ago, and has yet to hear of that
+            self._left = Closed("cancelled", "cancelled", "Tool call was cancelled.", "unknown")
+            self.closed_at = engine.loop.time()
         if self.on_late is not None:
             self.on_late(succeeded, value)
         if succeeded:

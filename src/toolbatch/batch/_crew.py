@@ -14,6 +14,7 @@ from anyio import CancelScope
 from toolbatch.observe import log_event
 
 from ._execution import Execution, Phase
+from ._reports import raised
 from ._threads import Job, workers
 
 __all__ = ["Crew", "let_go_count"]
@@ -33,7 +34,7 @@ class Crew:
     Invariant: an execution is in `running` from its launch until its code has ended or it is handed over or let go.
     """
 
-    __slots__ = ("_idle", "closed", "loop", "running", "side_tasks")
+    __slots__ = ("_fresh", "_idle", "closed", "loop", "running", "side_tasks")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -41,6 +42,7 @@ class Crew:
         self.side_tasks: set[asyncio.Task[Any]] = set()  # observers that are coroutines
         self.closed = False  # it takes over nothing any more
         self._idle: asyncio.Future[None] | None = None
+        self._fresh: list[Execution] = []  # whose tasks were made in this turn of the loop
 
     @property
     def is_idle(self) -> bool:
@@ -63,8 +65,15 @@ class Crew:
             execution.phase is not Phase.ENDED
         ):  # an eager task may have ended, or been asked to stop, before it had a name here
             execution.task = task
+            if not self._fresh:
+                self.loop.call_soon(self._look_after)
+            self._fresh.append(execution)
             if execution.stop_requested:
                 task.cancel()
+
+    def _look_after(self) -> None:
+        fresh, self._fresh = self._fresh, []
+        self.loop.call_soon(_find_lost, fresh)  # once each of them has had its first step
 
     def launch_thread(self, execution: Execution, job: Job) -> bool:
         """Run a call's code in a thread; False says that it has to wait for one."""
@@ -213,3 +222,15 @@ class Crew:
     def _stop_waiting(self) -> None:
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+
+
+def _find_lost(fresh: list[Execution]) -> None:
+    """End the calls whose tasks someone else has cancelled before their first step: these never enter our code, which would report it.
+
+    A callback for each task would see that too, and cost every call more than this does.
+    """
+    for execution in fresh:
+        task = execution.task
+        if execution.phase is Phase.LAUNCHED and task is not None and task.done() and not execution.stop_requested:
+            execution.exception = error = asyncio.CancelledError()
+            raised(execution.engine, execution, error)
