@@ -619,7 +619,8 @@ async def test_a_resume_of_other_arguments_begins_nothing() -> None:
     async def pay(amount: int) -> None:
         ran.append(amount)
 
-    async with ToolBatch(pays("a", "b"), tools={"pay": pay}) as batch:
+    announced = [ToolCall("a", "pay", '{"amount": 1}'), ToolCall("b", "pay", '{"amount": 2}')]
+    async with ToolBatch(announced, tools={"pay": pay}) as batch:
         batch.start_all()
     others = [ToolCall("a", "pay", '{"amount": 1}'), ToolCall("b", "pay", '{"amount": 20}')]
     with pytest.raises(InvalidInputError, match=r"'b' had the arguments \{'amount': 2\}, and not \{'amount': 20\}"):
@@ -628,6 +629,22 @@ async def test_a_resume_of_other_arguments_begins_nothing() -> None:
     async with ToolBatch(same, tools={"pay": pay}, resume=batch.result) as resumed:
         resumed.start_all()
     assert ran == [1, 2]
+
+
+@turned
+async def test_a_resume_goes_on_though_a_tool_has_changed_what_it_was_handed() -> None:
+    """D4: arguments that a provider sent as an object are the tool's to change, and no reason to refuse."""
+
+    async def sort(names: list[str]) -> list[str]:
+        names.sort()
+        return names
+
+    async with ToolBatch([ToolCall("a", "sort", {"names": ["b", "a"]})], tools={"sort": sort}) as batch:
+        batch.start_all()
+    again = [ToolCall("a", "sort", {"names": ["b", "a"]})]
+    async with ToolBatch(again, tools={"sort": sort}, resume=batch.result) as resumed:
+        snapshot = await resumed.snapshot()
+    assert codes(snapshot) == {"a": "success"}
 
 
 @turned
