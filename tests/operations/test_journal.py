@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from tests.operations import pg
@@ -21,6 +22,7 @@ from toolbatch.operations import (
     SqliteJournal,
     SqliteOperationStore,
     _database,
+    _journal_postgres,
     _schema,
 )
 from toolbatch.operations._journal_rows import JournalRow, batch_of, rows_of
@@ -289,6 +291,30 @@ class CutLater(Proxy):
     @cuts.setter
     def cuts(self, _: int) -> None:
         self.answers_left = 1 << 30
+
+
+async def test_large_records_are_sent_one_after_the_other(
+    postgres: pg.Server, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one transaction all the same, and in their order."""
+    monkeypatch.setattr(_journal_postgres, "MOST_BYTES_AT_ONCE", 200)
+    sent = []
+    execute = asyncpg.Connection.execute
+
+    async def counting(connection: Any, statement: str, *values: Any, **options: Any) -> Any:
+        if "WITH ORDINALITY" in statement:
+            sent.append(sum(map(len, values[-1])))
+        return await execute(connection, statement, *values, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", counting)
+    records: list[JournalRecord] = [announced("b", "run"), *(started("b") for _ in range(20))]
+    async with PostgresOperationStore(postgres.dsn, schema=schema) as store, PostgresJournal(store) as journal:
+        await journal.append(records)
+        found = await journal.read("b")
+        assert found is not None
+        assert found.records == tuple(records)
+    assert len(sent) > 2
+    assert max(sent) <= 200
 
 
 async def test_a_connection_that_is_cut_at_any_moment_writes_once(postgres: pg.Server, schema: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +15,7 @@ import pytest
 from tests.operations import pg
 from tests.operations.kit import RESULT, completed, granted, pay, python, unknown
 from toolbatch.core import InvalidInputError, InvalidTypeError
-from toolbatch.operations import PostgresOperationStore, _pg_schema, _pg_server
+from toolbatch.operations import PostgresOperationStore, _pg_group, _pg_lane, _pg_schema, _pg_server
 from toolbatch.ports import (
     Claimed,
     Operation,
@@ -208,6 +208,27 @@ async def test_a_step_that_the_server_refuses_is_alone_to_blame(postgres: pg.Ser
         asked = [store.claim(pay("t/r/1")), store.claim(bad), store.claim(pay("t/r/2"))]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Claimed, OperationStoreError, Claimed]
+
+
+async def test_large_results_are_sent_one_after_the_other(
+    postgres: pg.Server, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they could be a gigabyte, for which the server ends the connection, and all of them would be unknown."""
+    monkeypatch.setattr(_pg_lane, "MOST_BYTES_AT_ONCE", 100)
+    sizes = []
+
+    async def counting(connection: Any, statements: Any, requests: Sequence[Any]) -> Any:
+        sizes.append([request.size for request in requests if request.size])
+        return await _pg_group.carry_out(connection, statements, requests)
+
+    monkeypatch.setattr(_pg_lane, "carry_out", counting)
+    names = [f"t/run/{number}" for number in range(6)]
+    results = [b"1" * size for size in (60, 40, 1, 300, 50, 50)]
+    async with PostgresOperationStore(postgres.dsn, schema=schema, connections=1) as store:
+        claims = await asyncio.gather(*(granted(store, pay(name)) for name in names))
+        await asyncio.gather(*(store.complete(one.token, data) for one, data in zip(claims, results, strict=True)))
+        assert [group for group in sizes if group] == [[60, 40], [1], [300], [50, 50]]
+        assert [await completed(store, pay(name)) for name in names] == results
 
 
 async def test_a_refusal_is_its_callers_alone(postgres: pg.Server, schema: str) -> None:

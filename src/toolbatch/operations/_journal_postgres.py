@@ -1,7 +1,7 @@
 """A journal in PostgreSQL: in an operation store's schema, over its connections (D4)."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast, final
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, preview
@@ -9,6 +9,7 @@ from toolbatch.ports import JournalRecord
 
 from ._journal import BaseJournal
 from ._journal_rows import COLUMNS, JournalRow, rows_of
+from ._pg_group import MOST_BYTES_AT_ONCE
 from ._postgres import PostgresOperationStore
 
 if TYPE_CHECKING:
@@ -104,18 +105,32 @@ async def _append(
             return error
         for row in rows:
             await _note(connection, schema, row)
-        columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
-        await connection.execute(
-            f"INSERT INTO {schema}.record (entry, batch, kind, at, body) SELECT entry, batch, kind, at, body FROM "  # noqa: S608
-            "unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bytea[]) WITH ORDINALITY "
-            "AS new (entry, batch, kind, at, body, place) ORDER BY place",
-            [f"{entry}-{number}" for number in range(len(rows))],
-            columns[0],
-            columns[1],
-            columns[2],
-            cast("Any", columns[4]),
-        )
+        for portion in _portions([(f"{entry}-{number}", row) for number, row in enumerate(rows)]):
+            columns: list[list[Any]] = [list(column) for column in zip(*(row for _, row in portion), strict=True)]
+            await connection.execute(
+                f"INSERT INTO {schema}.record (entry, batch, kind, at, body) SELECT entry, batch, kind, at, body FROM "  # noqa: S608
+                "unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bytea[]) WITH ORDINALITY "
+                "AS new (entry, batch, kind, at, body, place) ORDER BY place",
+                [name for name, _ in portion],
+                columns[0],
+                columns[1],
+                columns[2],
+                cast("Any", columns[4]),
+            )
     return None
+
+
+def _portions(rows: Sequence[tuple[str, JournalRow]]) -> Iterator[list[tuple[str, JournalRow]]]:
+    """Yield rows together for as long as one statement may carry them."""
+    portion: list[tuple[str, JournalRow]] = []
+    size = 0
+    for name, row in rows:
+        if portion and size + len(row.body) > MOST_BYTES_AT_ONCE:
+            yield portion
+            portion, size = [], 0
+        portion.append((name, row))
+        size += len(row.body)
+    yield portion
 
 
 async def _note(connection: "Connection", schema: str, row: JournalRow) -> None:

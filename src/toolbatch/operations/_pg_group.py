@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from toolbatch.ports import MAX_OPERATION_RESULT_BYTES
+
 from . import _rules
 from ._rules import Row
 from ._store import Step
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     import asyncio
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["Answer", "Connection", "Request", "Statements", "carry_out"]
+__all__ = ["MOST_BYTES_AT_ONCE", "Answer", "Connection", "Request", "Statements", "carry_out"]
+
+MOST_BYTES_AT_ONCE: Final = MAX_OPERATION_RESULT_BYTES
+"""Of results or records in one statement, unless one alone has more: the server ends a connection that sends it a gigabyte."""
 
 _TYPES: Final = {
     "fingerprint": "bytea",
@@ -68,6 +73,11 @@ class Request(NamedTuple):
     operation_id: str
     step: Step[Any]
     future: "asyncio.Future[Any] | None"
+
+    @property
+    def size(self) -> int:
+        """How many bytes of result it sends."""
+        return len(self.step.keywords.get("result", b""))
 
 
 class Answer(NamedTuple):

@@ -10,7 +10,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from toolbatch.ports import OperationStoreClosedError, OperationStoreError
 
-from ._pg_group import Answer, Connection, Request, Statements, carry_out
+from ._pg_group import MOST_BYTES_AT_ONCE, Answer, Connection, Request, Statements, carry_out
 from ._pg_server import Server
 
 __all__ = ["Lane", "Query"]
@@ -85,10 +85,12 @@ class Lane:
 
     async def _do_next(self) -> None:
         group: list[Request] = []
+        size = 0
         while self._queue and len(group) < _MOST_AT_ONCE:
             entry = self._queue[0]
-            if not isinstance(entry, Request):
+            if not isinstance(entry, Request) or (group and size + entry.size > MOST_BYTES_AT_ONCE):
                 break
+            size += entry.size
             group.append(entry)
             self._queue.popleft()
         if group:
