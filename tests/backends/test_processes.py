@@ -322,6 +322,16 @@ async def test_a_worker_is_replaced_after_so_many_calls() -> None:
         assert not Path(f"/proc/{pids[0]}").exists()
 
 
+async def test_a_worker_that_can_t_begin_a_call_is_replaced() -> None:
+    """An earlier tool may have spoilt it, and would keep every later call from being run."""
+    async with processes() as backend:
+        spoilt = await Bench(backend).run(tools.pid)
+        await Bench(backend).run(tools.lose_path)
+        with pytest.raises(NotSendableError, match="can't run the call"):
+            await Bench(backend).run(tools.pid)
+        assert await Bench(backend).run(tools.pid) != spoilt
+
+
 async def test_nothing_is_left_behind() -> None:
     """No process, no zombie, no open file, whatever happened to the workers."""
     await _use_all(Witness.listening())

@@ -35,6 +35,13 @@ def pid() -> int:
     return os.getpid()
 
 
+def lose_path() -> None:
+    """Leave the process such that it can import nothing more."""
+    sys.path.clear()
+    for name in ("tests", "tests.backends", "tests.backends.tools"):
+        del sys.modules[name]
+
+
 def exit_now(code: int) -> None:
     """End the process without a word."""
     os._exit(code)

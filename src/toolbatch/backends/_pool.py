@@ -101,11 +101,12 @@ class Pool:
                 self.give(turn.result())  # it came in the very moment of the cancellation
             raise
 
-    def give(self, child: Child) -> None:
-        """Give a worker back, whose call is answered."""
+    def give(self, child: Child, *, is_sound: bool = True) -> None:
+        """Give a worker back, whose call is answered; one that is not sound is replaced."""
         if not child.is_usable:
             return
-        if self._is_closed or (self._terms.max_calls is not None and child.calls >= self._terms.max_calls):
+        is_worn = self._terms.max_calls is not None and child.calls >= self._terms.max_calls
+        if self._is_closed or is_worn or not is_sound:
             child.retire(_RETIRE_SECONDS)
             return
         while self._waiting:

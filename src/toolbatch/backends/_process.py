@@ -151,7 +151,8 @@ class ProcessBackend:
         except BaseException:
             child.kill()
             raise
-        pool.give(child)
+        # What it could not even begin it may owe to an earlier tool, which has changed its folder or its path, say.
+        pool.give(child, is_sound=answer.kind is not Kind.REFUSED)
         return self._read(answer, child, is_stopped=is_stopped)
 
     async def __aenter__(self) -> Self:
