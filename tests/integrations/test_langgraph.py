@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import threading
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -26,8 +26,10 @@ from tests.batch.clock import now, turned
 from tests.batch.kit import Hung, Stubborn, breathe, forever, turn
 from tests.integrations.graphs import State, agent, answers, ask, call, node, thread
 from toolbatch import ExecutionOutcome, Limits, StaleResult, ToolError, ToolSession, current_call, tool
+from toolbatch.batch import DurableOperations
 from toolbatch.core import BatchStateError, InvalidInputError, InvalidTypeError
 from toolbatch.integrations.langgraph import BatchToolNode, tools_condition
+from toolbatch.operations import MemoryOperationStore
 from toolbatch.tools import Interceptor, Replace
 
 
@@ -717,6 +719,39 @@ async def test_an_interrupt_pauses_the_graph_and_nothing_is_lost(nothing_left: N
     assert [message.content for message in answers(done["messages"])] == ["you said yes", "paid"]
     assert len(keys) == 2
     assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("replay", ["if_not_started", "safe"])
+async def test_with_durable_operations_the_second_run_repeats_nothing(
+    replay: Literal["if_not_started", "safe"], nothing_left: None
+) -> None:
+    """Siblings have their saved answers; what has interrupted the graph may be run again if it is said to be safe."""
+    ran: list[str] = []
+
+    @lc_tool
+    async def approve() -> str:
+        """Ask."""
+        ran.append("approve")
+        return f"you said {interrupt('sure?')}"
+
+    @lc_tool
+    async def pay() -> str:
+        """Pay."""
+        ran.append("pay")
+        return "paid"
+
+    operations = DurableOperations(MemoryOperationStore(), tenant="t", replay={"approve": replay})
+    graph = agent(node(approve, pay, interceptors=[operations]), [call("approve", "a"), call("pay", "b")])
+    paused = await graph.ainvoke({"messages": [HumanMessage("Hi.")]}, thread())
+    assert [each.value for each in paused["__interrupt__"]] == ["sure?"]
+    done = await graph.ainvoke(Command(resume="yes"), thread())
+    asked, paid = answers(done["messages"])
+    assert (paid.content, ran.count("pay")) == ("paid", 1)
+    if replay == "safe":
+        assert asked.content == "you said yes"
+    else:
+        assert json.loads(str(asked.content))["error"]["code"] == "outcome_unknown"
+        assert ran.count("approve") == 1
 
 
 async def _asks() -> str:

@@ -45,7 +45,8 @@ class BatchToolNode(ToolNode):
     of messages, or calls dispatched by `Send`; injected state, store and `ToolRuntime`; callbacks and configuration. Tools may
     return `Command`s, and `interrupt()` pauses the graph as it does in any node: when it goes on, LangGraph runs the node again,
     with all of its calls. A tool's `idempotency_key` is then the same as before. Where that is not enough, dispatch each call by
-    `Send("tools", [call])`: LangGraph stores each result by itself, and runs only the others again.
+    `Send("tools", [call])`: LangGraph stores each result by itself, and runs only the others again. Or keep the calls in a store, by
+    `DurableOperations`: a tool that interrupts has to be `safe` or `read_only` there, and of a `Command` only its answer is saved.
 
     Differences from `ToolNode`: a tool that raises is an error for the model (`error_detail` says how much of it), its siblings
     run on; ids that are missing or repeated become ours, in the model's message too, which is replaced under its own id, as the
