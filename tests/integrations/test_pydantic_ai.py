@@ -58,10 +58,12 @@ from toolbatch import (
     current_call,
     tool,
 )
+from toolbatch.batch import DurableOperations
 from toolbatch.batch._threads import workers
 from toolbatch.core import InvalidInputError, InvalidTypeError, ProviderMismatchError
 from toolbatch.integrations import _threads, pydantic_ai
 from toolbatch.integrations.pydantic_ai import BatchTools
+from toolbatch.operations import MemoryOperationStore
 from toolbatch.ports import LateNote
 from toolbatch.tools import Interceptor, Replace
 
@@ -778,6 +780,44 @@ async def test_toolbatchs_own_tools(nothing_left: None) -> None:
     declared = {each.name: each for each in seen[0].function_tools}
     assert declared["rows"].description == "Make rows."
     assert declared["rows"].parameters_json_schema == rows.schema
+
+
+async def test_what_waits_for_an_approval_has_claimed_nothing(nothing_left: None) -> None:
+    """Else a durable operation would be unknown by the time that it may be done."""
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    async def pay(n: int) -> str:
+        """Pay."""
+        paid.append(f"own {n}")
+        return f"paid {n}"
+
+    async def send(ctx: RunContext[None], n: int) -> str:
+        """Send."""
+        if not ctx.tool_call_approved:
+            raise ApprovalRequired
+        paid.append(f"sent {n}")
+        return f"sent {n}"
+
+    store = MemoryOperationStore()
+    capability = BatchTools([pay], interceptors=[DurableOperations(store, tenant="t")])
+    agent = Agent(
+        scripted([("pay", {"n": 1}, "a"), ("send", {"n": 2}, "b")]),
+        tools=[send],
+        capabilities=[capability],
+        output_type=[str, DeferredToolRequests],
+    )
+    first = await agent.run("Hi.")
+    assert await store.unresolved() == ()
+    again = await agent.run(
+        message_history=first.all_messages(),
+        deferred_tool_results=DeferredToolResults(approvals={"a": True, "b": True}),
+    )
+    assert [(part.tool_call_id, part.content) for part in returns(again.all_messages())] == [
+        ("a", "paid 1"),
+        ("b", "sent 2"),
+    ]
+    assert sorted(paid) == ["own 1", "sent 2"]
 
 
 async def test_an_own_tool_asks_for_approval_in_pydantic_ais_way(nothing_left: None) -> None:

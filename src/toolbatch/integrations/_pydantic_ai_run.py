@@ -49,7 +49,7 @@ from toolbatch.core import (
     ToolCall,
     encode,
 )
-from toolbatch.ports import AuditSink
+from toolbatch.ports import AuditSink, NotApplied
 from toolbatch.providers.kit import failure_text
 from toolbatch.tools import AnyTool, Tools
 
@@ -67,6 +67,10 @@ _PASSING: Final = (*_WAITS, ModelRetry, ToolRetryError, ToolFailed, ToolFailedEr
 """What is pydantic-ai's to deal with, and no failure of the tool that a batch should put into words."""
 
 _NEVER_BEGAN: Final = CallProblem("not_started", "The run ended before this tool call began.")
+
+
+class _AwaitsApproval(NotApplied):
+    """Stands for `ApprovalRequired` in a batch: the tool has done nothing yet, and a durable operation is free for when it may."""
 
 
 class BatchTools(AbstractCapability[Any]):
@@ -108,7 +112,7 @@ class BatchTools(AbstractCapability[Any]):
         self._own = OwnTools(tools.values() if isinstance(tools, Tools) else tools)
         self._timeout = None if timeout is None else seconds(timeout, "timeout")
         self._encode: Encoder = options.get("encode", encode)
-        more = (*options.get("cancel_exceptions", ()), *_WAITS)
+        more = (*options.get("cancel_exceptions", ()), *_WAITS, _AwaitsApproval)
         self._runner = Runner(audit_sinks, {**options, "cancel_exceptions": more})
         self._begin_run()
 
@@ -247,6 +251,9 @@ class _OneCall:
                 self._value = await self._handler(args)
         except asyncio.CancelledError:
             self._value = await threads.outlast()
+        except ApprovalRequired as error:
+            self._passing = error
+            raise _AwaitsApproval("It waits for an approval.") from error
         except _PASSING as error:
             self._passing = error
             raise
