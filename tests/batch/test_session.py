@@ -25,6 +25,7 @@ from tests.batch.kit import (
     totals,
     turn,
 )
+from tests.batch.stages import decides
 from toolbatch import (
     BatchClosedError,
     BatchStateError,
@@ -40,6 +41,7 @@ from toolbatch import (
 )
 from toolbatch.batch import let_go_count
 from toolbatch.batch._threads import workers
+from toolbatch.ports import BatchOpened, Deny
 
 
 async def test_a_session_of_three_turns(nothing_left: None) -> None:
@@ -437,3 +439,20 @@ async def test_a_task_that_was_handed_over_and_never_awaited() -> None:
     assert now() == 0
     assert session.running == let_go_count() == 0
     assert batch.outcomes["a"].cancellation == "acknowledged"
+
+
+async def test_policies_that_can_be_read_once_hold_for_every_batch() -> None:
+    """Such as a generator: what it denies the first time it denies the second time, too."""
+    told: list[str] = []
+
+    def watch(_opened: BatchOpened) -> None:
+        told.append("opened")
+
+    watchers = (watcher for watcher in [watch])
+    policies = (policy for policy in [decides(Deny("no"))])
+    async with ToolSession(tools={"pay": forever}, interceptors=policies, observers=watchers) as session:
+        for _ in range(2):
+            async with session.batch([ToolCall("a", "pay", {})]) as batch:
+                batch.start_all()
+                assert code(await batch.snapshot(), "a") == "denied"
+    assert told == ["opened", "opened"]

@@ -16,6 +16,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 
 from tests.batch.clock import now, turned
 from tests.batch.kit import Hung, Stubborn, breathe, forever, turn
+from tests.batch.stages import decides
 from toolbatch import (
     Document,
     Image,
@@ -41,6 +42,7 @@ from toolbatch.core import (
     Succeeded,
 )
 from toolbatch.integrations.mcp import ToolHandlers, serve, tools_of
+from toolbatch.ports import Deny
 
 MODES = ["legacy", "auto"]
 """JSON-RPC over memory streams after a handshake, and the direct way of the newest protocol."""
@@ -569,3 +571,15 @@ async def over_stdio() -> None:
         assert (found["b"].code, found["c"].code) == ("cancelled", "invalid_arguments")
         assert heard == ["1: adding"]
         assert (await ran(tools, ToolCall("d", "was_stopped")))["d"] == Succeeded("true")
+
+
+async def test_policies_that_can_be_read_once_hold_for_every_request() -> None:
+    """Such as a generator: what it denies the first time it denies the second time, too."""
+    async with Client(serve("s", [wait_for_nothing], interceptors=(one for one in [decides(Deny("no"))]))) as client:
+        results = [await client.call_tool("wait_for_nothing", {}) for _ in range(2)]
+    assert [result.is_error for result in results] == [True, True]
+
+
+async def wait_for_nothing() -> str:
+    """Return at once."""
+    return "done"

@@ -1,6 +1,6 @@
 """What a batch can be told, checked where it is given."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, cast
 
@@ -13,7 +13,7 @@ from ._execution import NEVER
 from ._failures import ErrorDetail
 from ._reading import mount
 
-__all__ = ["DEFAULT_TEARDOWN", "BatchOptions", "BatchSettings", "OnError", "Tools", "seconds"]
+__all__ = ["DEFAULT_TEARDOWN", "BatchOptions", "BatchSettings", "OnError", "Tools", "reusable", "seconds"]
 
 DEFAULT_TEARDOWN = 1.0
 """Seconds that the exit of a batch or session waits for tools that were asked to stop, unless it is told otherwise."""
@@ -132,6 +132,12 @@ class BatchOptions:
             resume=settings.get("resume"),
             journal=_journal(settings.get("journal")),
         )
+
+
+def reusable(settings: BatchSettings) -> BatchSettings:
+    """Return settings that can be read for each of many batches: an iterator's policies would be gone after the first."""
+    kept = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in settings.items()}
+    return cast("BatchSettings", kept)
 
 
 def _tools(tools: Tools | None) -> Tools | None:

@@ -15,7 +15,7 @@ from ._batch import ToolBatch
 from ._crew import Crew
 from ._host import Host
 from ._leaving import leave
-from ._options import BatchOptions, BatchSettings
+from ._options import BatchOptions, BatchSettings, reusable
 from ._watching import watch
 
 __all__ = ["ToolSession"]
@@ -56,8 +56,8 @@ class ToolSession:
         encode: Encoder = encode,
         **batch_defaults: Unpack[BatchSettings],
     ) -> None:
-        self._defaults = batch_defaults
-        self._teardown_timeout = BatchOptions.read(batch_defaults).teardown_timeout
+        self._defaults = reusable(batch_defaults)
+        self._teardown_timeout = BatchOptions.read(self._defaults).teardown_timeout
         self._host = Host(
             limits=limits, encode=encode, audit_size=audit_size, audit_sinks=audit_sinks, keep_content=keep_content
         )

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from toolbatch.batch import ErrorDetail, OnError, ToolBatch, ToolSession
+from toolbatch.batch.kit import reusable
 from toolbatch.core import Encoder, InvalidInputError, Limits, Settlement, Snapshot, ToolError
 from toolbatch.output import OutputBudget
 from toolbatch.ports import ApprovalBroker, AuditSink, EventObserver, OutcomeObserver
@@ -59,7 +60,7 @@ class Runner:
             if name in options:
                 raise InvalidInputError(f"{name} can't be given here: it is of one ToolBatch, and this makes many")
         self._sinks = tuple(audit_sinks)
-        self._options = {**options}
+        self._options: dict[str, Any] = {**reusable(cast("Any", options))}
         self.batch(())  # refuses a bad option now, and not in the middle of a turn
 
     def batch(self, calls: Iterable[object], **more: Any) -> ToolBatch:
