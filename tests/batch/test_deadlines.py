@@ -9,7 +9,7 @@ from tests.batch.clock import START, ClockLoop, turned
 from tests.batch.kit import after, calls, codes, forever, instant, result_of, turn
 from toolbatch import ExecutionOutcome, ToolBatch, ToolCall
 from toolbatch.batch._deadlines import Deadlines
-from toolbatch.batch._execution import Execution
+from toolbatch.batch._execution import Execution, Phase
 
 
 def timers() -> int:
@@ -47,6 +47,7 @@ class _Who:
     def __init__(self, name: str) -> None:
         self.call = ToolCall(name, "t")
         self.settlement: object = None
+        self.phase = Phase.ENTERED
 
 
 @turned
