@@ -162,7 +162,7 @@ class Agent:
                     model="fake",
                     max_tokens=1000,
                     messages=self.messages,
-                    tools=self.catalog.schemas("anthropic"),  # type: ignore[arg-type]  # dicts of the SDK's shape
+                    tools=self.catalog.schemas("anthropic"),
                 )
                 async with session.batch(anthropic.calls(response), timeout=30) as batch:
                     watcher = asyncio.create_task(self.watch(batch))

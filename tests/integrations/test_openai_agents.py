@@ -23,6 +23,7 @@ from agents import (
     Usage,
     function_tool,
 )
+from agents import Tool as AgentTool
 from agents.exceptions import MaxTurnsExceeded
 from agents.run_internal.items import drop_orphan_function_calls
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -60,11 +61,9 @@ def scripted(*turns: Sequence[Asked]) -> ScriptedModel:
     return ScriptedModel([*steps, [said("Done.")]])
 
 
-async def run(model: ScriptedModel, tools: list[FunctionTool], **more: Any) -> list[dict[str, Any]]:
+async def run(model: ScriptedModel, tools: list[AgentTool], **more: Any) -> list[dict[str, Any]]:
     """Run an agent to its end; every input that its model was sent must be lawful. Return the tools' outputs."""
-    result = await Runner.run(
-        Agent("a", model=distinct_ids(model), tools=list(tools)), "Hi.", run_config=CONFIG, **more
-    )
+    result = await Runner.run(Agent("a", model=distinct_ids(model), tools=tools), "Hi.", run_config=CONFIG, **more)
     assert result.final_output == "Done."
     for sent in model.calls:
         given: Any = sent.input if isinstance(sent.input, list) else [{"role": "user", "content": sent.input}]
@@ -370,7 +369,7 @@ async def test_i_two_calls_with_one_id_both_run(streamed: bool, nothing_left: No
     model = scripted(
         [("fast", {"x": 1}, "same"), ("fast", {"x": 2}, "same"), ("fast", {"x": 3}, "")], [("fast", {"x": 4}, "same")]
     )
-    agent: Any = Agent("a", model=distinct_ids(model), tools=list(batched([fast])))
+    agent: Agent[Any] = Agent("a", model=distinct_ids(model), tools=batched([fast]))
     if streamed:
         result: Any = Runner.run_streamed(agent, "Hi.", run_config=CONFIG)
         told, seen = [], []
@@ -505,11 +504,11 @@ async def risky(n: int) -> str:
 
 async def test_toolbatchs_own_tools(nothing_left: None) -> None:
     """Declared with their schema, checked, rendered, in our threads; parts are the SDK's outputs, `meta` its custom data."""
-    tools = batched([rows, where, picture])
+    tools: Any = batched([rows, where, picture])
     assert (tools[0].name, tools[0].description, tools[0].strict_json_schema) == ("rows", "Make rows.", True)
     assert tools[0].params_json_schema["additionalProperties"] is False
     model = scripted([("rows", {"n": 2}, "a"), ("where", {}, "b"), ("picture", {}, "c"), ("rows", {"n": "x"}, "d")])
-    result = await Runner.run(Agent("a", model=model, tools=list(tools)), "Hi.", run_config=CONFIG)
+    result = await Runner.run(Agent("a", model=model, tools=tools), "Hi.", run_config=CONFIG)
     found = {item["call_id"]: item["output"] for item in outputs(result.to_input_list())}
     assert (found["a"], found["b"]) == ("2 rows", '["toolbatch-tool","g"]')
     assert [entry["type"] for entry in found["c"]] == ["input_text", "input_image", "input_file"]
@@ -522,7 +521,7 @@ async def test_toolbatchs_own_tools(nothing_left: None) -> None:
 async def test_an_own_tool_asks_for_approval_in_the_sdks_way(nothing_left: None) -> None:
     """What needs an approval interrupts the run, and runs once it is given (T7); what is refused is not asked about."""
     model = scripted([("risky", {"n": 1}, "a"), ("risky", {"n": 2}, "b"), ("risky", {"n": "x"}, "c")])
-    agent: Any = Agent("a", model=model, tools=list(batched([risky])))
+    agent = Agent[Any]("a", model=model, tools=batched([risky]))
     first = await Runner.run(agent, "Hi.", run_config=CONFIG)
     (pending,) = first.interruptions
     state = first.to_state()
@@ -553,6 +552,7 @@ async def test_outside_of_a_run(monkeypatch: pytest.MonkeyPatch, nothing_left: N
     """A tool that is invoked without the model's item knows its call by the context; custom data that nobody fetches is bounded."""
     monkeypatch.setattr(_openai_agents_tools, "_MAX_META", 1)
     (made,) = batched([where])
+    assert isinstance(made, FunctionTool)
     for call_id in ("a", "b"):
         context: Any = ToolContext(None, tool_name="where", tool_call_id=call_id, tool_arguments="{}")
         assert await made.on_invoke_tool(context, "{}") == '["toolbatch-tool","-"]'
@@ -567,6 +567,7 @@ async def test_outside_of_a_run(monkeypatch: pytest.MonkeyPatch, nothing_left: N
 def test_the_originals_are_left_alone() -> None:
     """Tools are copied: the same ones can serve another agent without batches."""
     (made,) = batched([fast])
+    assert isinstance(made, FunctionTool)
     assert made is not fast
     assert made.on_invoke_tool is not fast.on_invoke_tool
     assert (made.name, made.params_json_schema) == (fast.name, fast.params_json_schema)

@@ -47,6 +47,7 @@ def request(call_id: Any = 1, params: Any = PARAMS) -> dict[str, Any]:
 def result_of(*values: Any) -> dict[str, Any]:
     """The result of a request whose tool returned these parts, or this value."""
     value = values[0] if len(values) == 1 else list(values)
+    result: dict[str, Any]
     (result,) = mcp.results(succeeded(mcp.calls(request()), value))
     for version in KNOWN_PROTOCOL_VERSIONS:
         validate_server_result("tools/call", version, result)

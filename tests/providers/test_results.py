@@ -2,13 +2,20 @@
 
 import json
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.providers.support import ANTHROPIC, CHAT, LANES, RESPONSES, Lane, chat, item, responses, settled, use
 from toolbatch.core import InvalidInputError, InvalidTypeError, Snapshot, ToolCall, ToolCallClosure, encode
-from toolbatch.providers import anthropic, openai_chat, openai_responses
+from toolbatch.ports import LateNote
+from toolbatch.providers import anthropic, gemini, openai_chat, openai_responses
+
+if TYPE_CHECKING:
+    from anthropic.types import MessageParam, ToolResultBlockParam
+    from google.genai.types import ContentDict
+    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.responses import ResponseInputItemParam
 
 CALLS = [ToolCall("a", "f"), ToolCall("b", "f"), ToolCall("c", "f"), ToolCall("d", "f")]
 OUTCOMES = ["success", "error", "closed", "started"]
@@ -46,6 +53,17 @@ def test_anthropic_shape(snapshot: Snapshot) -> None:
         block["is_error"] = True
     assert anthropic.results(snapshot) == wanted
     assert anthropic.message(snapshot) == {"role": "user", "content": wanted}
+
+
+def test_results_go_where_the_sdks_types_stand(snapshot: Snapshot) -> None:
+    """What is to be sent fits the SDKs' own parameters without a cast: mypy fails if it doesn't."""
+    late = [LateNote(call_id="a", name="f", generation=1, content="found")]
+    chat_messages: list[ChatCompletionMessageParam] = [*openai_chat.results(snapshot), *openai_chat.notes(late)]
+    items: list[ResponseInputItemParam] = openai_responses.results(snapshot)
+    blocks: list[ToolResultBlockParam] = anthropic.results(snapshot)
+    messages: list[MessageParam] = [anthropic.message(snapshot), *anthropic.notes(late)]
+    content: ContentDict = gemini.message(snapshot)
+    assert (len(chat_messages), len(items), len(blocks), len(messages), content["role"]) == (5, 4, 4, 2, "user")
 
 
 @pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import pytest
 from anthropic.types import ToolParam
+from google.genai.types import GenerateContentConfig
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import Field, TypeAdapter
@@ -49,6 +50,16 @@ def test_the_sdks_types_accept_the_declarations() -> None:
     assert TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(chat, strict=True) == chat
     assert TypeAdapter(list[FunctionToolParam]).validate_python(responses) == responses
     assert TypeAdapter(list[ToolParam]).validate_python(claude) == claude
+
+
+def test_the_declarations_go_where_the_sdks_types_stand() -> None:
+    """T2: each SDK's typed `tools` takes them without a cast: mypy fails if it doesn't."""
+    chat: list[ChatCompletionFunctionToolParam] = CATALOG.schemas("openai_chat")
+    responses: list[FunctionToolParam] = CATALOG.schemas("openai_responses")
+    claude: list[ToolParam] = CATALOG.schemas("anthropic")
+    config = GenerateContentConfig(tools=CATALOG.view(deny=["strict"]).schemas("gemini"))
+    assert config.tools is not None
+    assert (len(chat), len(responses), len(claude), len(config.tools)) == (3, 3, 3, 1)
 
 
 def test_the_strict_fake_provider_accepts_them() -> None:

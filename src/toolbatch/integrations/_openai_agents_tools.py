@@ -13,6 +13,7 @@ from agents import (
     ToolOutputImage,
     ToolOutputText,
 )
+from agents import Tool as AgentTool
 from agents.tool import ValidToolOutputPydanticModelsTypeAdapter
 from agents.tool_context import ToolContext
 from pydantic import ValidationError
@@ -44,7 +45,7 @@ _MAX_META: Final = 1000  # calls whose custom data the SDK has not asked for
 
 def batched(
     tools: Iterable[FunctionTool | AnyTool], *, audit_sinks: Iterable[AuditSink] = (), **options: Unpack[CallOptions]
-) -> list[FunctionTool]:
+) -> list[AgentTool]:
     """Return tools whose calls run through batches, for `Agent(tools=...)`.
 
     A tool that raises, times out or will not stop is an answer for the model, as JSON; nothing of it ends the run or its siblings.
@@ -68,7 +69,9 @@ def batched(
     """
     runner = Runner(audit_sinks, options)
     encoder = options.get("encode", encode)
-    made = []
+    made: list[
+        AgentTool
+    ] = []  # the kind that `Agent` takes: a list of the narrower one is none of these for type checkers
     for tool in tools:
         if isinstance(tool, Tool):
             made.append(_of_ours(tool, runner))

@@ -48,7 +48,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return openai_responses.calls(_raw(response), expect=expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot) -> list[Any]:
     """Return one raw output item a call, in the order of announcement (C16): as `openai_responses.results`.
 
     Raises:
@@ -102,7 +102,7 @@ def output_items(
     ]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, as an input item, or `[]` where there are none (B20).
 
     Raises:

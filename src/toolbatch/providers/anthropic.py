@@ -69,7 +69,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested") -> list[Any]:
     """Return one `tool_result` block a call, in the order of announcement (C16); failures have `is_error` (P4).
 
     The ids are the provider's own, even where two calls share one, because they must match the assistant message as it
@@ -90,7 +90,7 @@ def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, An
     ]
 
 
-def message(snapshot: Snapshot, *, media: Media = "nested") -> dict[str, Any]:
+def message(snapshot: Snapshot, *, media: Media = "nested") -> Any:
     """Return the one user message with all results, and with nothing else (P2).
 
     It must directly follow the assistant's message. A batch of no calls gives a message without content, which the API
@@ -143,7 +143,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     history += new
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind the user message with results, never before it: results come first. Where code on the server waits for

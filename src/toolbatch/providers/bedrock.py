@@ -67,9 +67,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(
-    snapshot: Snapshot, *, media: Media = "nested", status: bool = True, data: bool = False
-) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested", status: bool = True, data: bool = False) -> list[Any]:
     """Return one `toolResult` block a call, in the order of announcement (C16); failures have `status: error` (P4).
 
     The ids are the provider's own, even where two calls share one, because they must match the assistant message as it was
@@ -96,7 +94,7 @@ def results(
     return _blocks(ends, means)
 
 
-def message(snapshot: Snapshot, *, media: Media = "nested", status: bool = True, data: bool = False) -> dict[str, Any]:
+def message(snapshot: Snapshot, *, media: Media = "nested", status: bool = True, data: bool = False) -> Any:
     """Return the one user message with all results (P2).
 
     It must directly follow the assistant's message. A batch of no calls gives a message without content, which the API
@@ -160,7 +158,7 @@ def extend(
     history += [*new, *([{"role": "user", "content": _blocks(ends, means)}] if ends else [])]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     Roles must alternate, so it belongs behind the assistant's next message; or its text goes into a message of the user's.

@@ -53,7 +53,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, documents: bool = False, media: Media = "text") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, documents: bool = False, media: Media = "text") -> list[Any]:
     """Return one message a call: `{"role": "tool", "tool_call_id", "content"}`, in the order of announcement (C16).
 
     Behind all of them comes one message of the user's, where there are images to carry (P5). The ids are the provider's own,
@@ -120,7 +120,7 @@ def extend(
     history += new + carried(behind)
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind a finished tool turn, never between a call and its result.

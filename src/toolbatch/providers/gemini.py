@@ -53,7 +53,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested") -> list[Any]:
     """Return one `functionResponse` part a call, in the order of announcement (C16): servers pair by it where ids are absent.
 
     A success that is a JSON object is `response` as it is, unless Gemini would read something else in it: then, and if it
@@ -79,7 +79,7 @@ def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, An
     return _run(ends, means, media)[0]
 
 
-def message(snapshot: Snapshot, *, media: Media = "nested") -> dict[str, Any]:
+def message(snapshot: Snapshot, *, media: Media = "nested") -> Any:
     """Return the one content with all results, and with nothing else in it (P2).
 
     It must directly follow the model's content. Other parts beside results make servers take it for the model's own. A batch
@@ -132,7 +132,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     history += [*new, *[{"role": "user", "parts": more} for more in (run, in_blocks(behind, _text)) if more]]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one content of the user's that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind the content with results, never into it.

@@ -80,7 +80,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(_read(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot) -> list[Any]:
     """Return one `function_result` step a call, in the order of announcement (C16); failures have `is_error` (P4).
 
     They are the next request's `input`, with `previous_interaction_id`. The ids are the provider's own, even where two calls
@@ -134,7 +134,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     ]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one step of the user's that tells of late results, or `[]` where there are none (B20).
 
     Raises:

@@ -65,7 +65,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(_read(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot) -> list[Any]:
     """Return one result a call, in the order of announcement (C16).
 
     For a request it is a `CallToolResult`: `content`, `structuredContent`, `isError`, `resultType`. It has no id: the first
@@ -120,7 +120,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     history += new
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one sampling message of the user's that tells of late results, or `[]` where there are none (B20).
 
     It is a message of its own, since one with results may hold nothing else.

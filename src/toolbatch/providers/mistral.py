@@ -61,7 +61,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, media: Media = "text") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "text") -> list[Any]:
     """Return one message a call: `{"role": "tool", "tool_call_id", "name", "content"}`, in the order of announcement (C16).
 
     A conversation's call has an entry instead: `{"type": "function.result", "tool_call_id", "result"}`, which is what
@@ -120,7 +120,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     ]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind the assistant's answer to the results: the API refuses a user's message behind a tool's.

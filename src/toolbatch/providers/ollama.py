@@ -53,7 +53,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot) -> list[dict[str, Any]]:
+def results(snapshot: Snapshot) -> list[Any]:
     """Return one message a call: `{"role": "tool", "tool_name", "content"}`, in the order of announcement (C16).
 
     The order tells two calls of one tool apart (FIELD 61). A call whose wire form had an id has it as `tool_call_id`.
@@ -99,7 +99,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     ]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind a finished tool turn, never between a call and its result.

@@ -55,7 +55,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, media: Media = "after") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "after") -> list[Any]:
     """Return one message a call: `{"role": "tool", "tool_call_id", "content"}`, in the order of announcement (C16).
 
     A legacy call has `{"role": "function", "name", "content"}`. Behind all of them comes one message of the user's, where
@@ -112,7 +112,7 @@ def extend(messages: list[Any], response: object, snapshot: Snapshot | None = No
     history += [message, *run, *carried(behind)]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     It belongs behind a finished tool turn, never between a call and its result.

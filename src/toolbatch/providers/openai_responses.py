@@ -71,7 +71,7 @@ def calls(response: object, *, expect: str | None = None) -> list[ToolCall]:
     return require_choice(read_turn(response).calls(), expect)
 
 
-def results(snapshot: Snapshot, *, media: Media = "nested") -> list[dict[str, Any]]:
+def results(snapshot: Snapshot, *, media: Media = "nested") -> list[Any]:
     """Return one `function_call_output` or `custom_tool_call_output` item a call, in the order of announcement (C16).
 
     `caller` is copied for calls that a program made, and text for such a call is JSON where its tool has an
@@ -97,7 +97,7 @@ def may_stay_open(call: ToolCall) -> bool:
     return call.echo.get(LANE, {}).get("async") is True
 
 
-def late_results(messages: list[Any], late: Sequence[Snapshot], *, media: Media = "nested") -> list[dict[str, Any]]:
+def late_results(messages: list[Any], late: Sequence[Snapshot], *, media: Media = "nested") -> list[Any]:
     """Return the outputs of calls that `extend` left open in `messages`, to be appended to them (LANES 2).
 
     Where the server keeps the conversation (`previous_response_id`), `results(snapshot)` gives what to send.
@@ -173,7 +173,7 @@ def extend(
     history += [*output, *(late_results([*history, *output], late, media=media) if late else ()), *outputs]
 
 
-def notes(late: Sequence[LateNote]) -> list[dict[str, Any]]:
+def notes(late: Sequence[LateNote]) -> list[Any]:
     """Return one user message that tells of late results, or `[]` where there are none (B20).
 
     Raises:

@@ -39,11 +39,11 @@ class Tools(Mapping[str, AnyTool]):
         """Return up to three names of tools that look like `name`, the most alike first."""
         return near_names(name, self)
 
-    def schemas(self, lane: Lane) -> list[dict[str, Any]]:
+    def schemas(self, lane: Lane) -> list[Any]:
         """Return what a request's `tools` should hold, in the order of registration.
 
-        It has each tool's name, description and schema, strict where the tool and the lane are, and nothing else. It is a
-        copy: changing it changes no tool.
+        It has each tool's name, description and schema, strict where the tool and the lane are, and nothing else. They are
+        dicts, typed as `Any` so that each SDK's `tools` takes them, and copies: changing them changes no tool.
 
         Raises:
             InvalidInputError: There is no such lane, or it can't take a tool's name or schema.
