@@ -12,6 +12,7 @@ from tests.transcript.worlds import Writer, stories
 from toolbatch import transcript
 from toolbatch.core import InvalidTypeError
 from toolbatch.ports import LATE_HEAD
+from toolbatch.testing import FakeProvider, Reply
 from toolbatch.transcript import INTERRUPTED_TEXT
 
 
@@ -83,3 +84,28 @@ def test_googles_objects_are_repaired_to_googles_objects() -> None:
     assert view[1].parts[1].function_response.response == {"error": INTERRUPTED_TEXT}
     assert view[2] is listed[1]
     assert transcript.repair(view, "gemini").messages is view
+
+
+@pytest.mark.parametrize("style", ["camelCase", "snake_case"])
+async def test_google_sends_all_of_a_list_in_which_dicts_and_objects_are_mixed(style: str) -> None:
+    """The SDK sends a dict in a Content as an empty part, so a close that is a dict stands in a content that is one."""
+    genai, types = pytest.importorskip("google.genai"), pytest.importorskip("google.genai.types")
+    name, signature = (
+        ("functionCall", "thoughtSignature") if style == "camelCase" else ("function_call", "thought_signature")
+    )
+    calls = [{name: {"name": "f", "id": i, "args": {}}, signature: "c2ln"} for i in ("c1", "c2")]
+    answer = types.Part(function_response=types.FunctionResponse(name="f", id="c1", response={"output": 1}))
+    listed = [
+        types.Content(role="user", parts=[types.Part(text="Hi.")]),
+        {"role": "model", "parts": calls},
+        types.Content(role="user", parts=[answer]),
+    ]
+    view = transcript.repair(listed, "gemini").messages
+    assert transcript.repair(view, "gemini").messages is view
+    async with FakeProvider([Reply("Done.")]) as provider:
+        with genai.Client(api_key="k", http_options=types.HttpOptions(base_url=provider.gemini_base_url)) as client:
+            reply = await client.aio.models.generate_content(model="gemini-3-pro", contents=view)
+            await client.aio.aclose()
+    assert (reply.text, provider.rejected) == ("Done.", [])
+    first, second = (part["functionResponse"] for part in provider.requests[0].body["contents"][2]["parts"])
+    assert (first["response"], second["response"]) == ({"output": 1}, {"error": INTERRUPTED_TEXT})

@@ -312,6 +312,22 @@ def test_a_programs_call_is_closed_for_its_program() -> None:
     assert transcript.repair([*view, real], "openai_responses").messages == [user(), call, real]
 
 
+def test_calls_come_last_where_the_last_reasoning_has_left_with_a_repeated_call() -> None:
+    """L2, L4: what is left holds no barrier any more, so it is put in order at once, not the next time."""
+    first, second = ({"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in "ab")
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hm.", "annotations": []}],
+    }
+    outputs = [{"type": "function_call_output", "call_id": i, "output": "ok"} for i in "ab"]
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    listed = [user(), first, said, second, reasoning, dict(second), *outputs]
+    view = transcript.repair(listed, "openai_responses").messages
+    assert view == [user(), said, first, second, *outputs]
+    assert transcript.repair(view, "openai_responses").messages is view
+
+
 def test_a_reasoning_item_leaves_with_the_repeated_call_that_it_led_to() -> None:
     """Alone it would be refused: it was "provided without its required following item" (LANES 2)."""
     from toolbatch.testing import check_responses

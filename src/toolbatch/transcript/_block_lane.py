@@ -60,6 +60,10 @@ class BlockLane(Lane):
         """Whether results may lead this message."""
         return bool(field(message, "role") == "user")
 
+    def filled(self, message: Any, blocks: list[Any]) -> Any:
+        """Return a copy of a message that holds these blocks instead."""
+        return changed(message, {self.key: blocks})
+
     def made(self, sample: Any, blocks: list[Any]) -> Any:  # noqa: ARG002  a lane of objects makes one like the sample
         """Return a new user message."""
         return {"role": "user", self.key: blocks}
@@ -71,7 +75,7 @@ class BlockLane(Lane):
         for turn in plan.turns:
             message, again = messages[turn.position], {call.index for call in turn.repeats}
             blocks = arranged(self.blocks(message), self.kind, again)
-            replaced[turn.position] = [changed(message, {self.key: blocks})]
+            replaced[turn.position] = [self.filled(message, blocks)]
         for batch in plan.batches:
             blocks = batch.answers
             if not blocks:
@@ -95,7 +99,7 @@ class BlockLane(Lane):
                 work.used.add(position)
                 if len(held) == len(blocks) and all(map(_same, held, blocks)):
                     return shell
-                return changed(shell, {self.key: blocks})
+                return self.filled(shell, blocks)
         return self.made(messages[batch.position], blocks)
 
     def _user_message(self, message: Any, position: int, work: "_Work") -> list[Any]:
@@ -117,11 +121,11 @@ class BlockLane(Lane):
         if not results and all(self.kind(block) == "marker" for block in rest):
             return []  # all that it held has gone elsewhere; a marker alone is no message
         if self.alone and results and rest:
-            return [self.made(message, results), changed(message, {self.key: rest})]
+            return [self.made(message, results), self.filled(message, rest)]
         blocks = results + rest
         if len(held) == len(blocks) and all(map(_same, held, blocks)):
             return [message]
-        return [changed(message, {self.key: blocks})]
+        return [self.filled(message, blocks)]
 
     def kept_members(self, sources: Sequence[Any]) -> dict[str, object]:
         """Return members of later blocks that the first one does not have."""

@@ -113,8 +113,14 @@ class Gemini(BlockLane):
     def text(self, text: str) -> Any:
         return {"text": text}
 
+    def filled(self, message: Any, blocks: list[Any]) -> Any:
+        # The SDK sends a dict among a content object's parts as an empty part; in a content that is a dict it takes both.
+        if not isinstance(message, Mapping) and any(isinstance(block, Mapping) for block in blocks):
+            return {"role": field(message, "role"), "parts": blocks}
+        return changed(message, {"parts": blocks})
+
     def made(self, sample: Any, blocks: list[Any]) -> Any:
-        return changed(like(sample, {"role": "user", "parts": []}), {"parts": blocks})
+        return self.filled(like(sample, {"role": "user", "parts": []}), blocks)
 
     def told(self, notes: Sequence[Note]) -> list[Any]:
         sources = [note.result.source for note in notes]

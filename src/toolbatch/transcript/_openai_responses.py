@@ -165,12 +165,12 @@ class OpenAIResponses(MessageLane):
     def mended(self, messages: Sequence[Any], turn: Turn) -> dict[int, list[Any]]:
         again = {call.position for call in turn.repeats}
         kept = [messages[position] for position in range(turn.position, turn.end) if position not in again]
-        if not any(_type(item) in _BARRIERS for item in kept):
-            kept = arranged(kept, _order)
-        elif turn.end - 1 in again:
+        if turn.end - 1 in again:
             # A reasoning item without the call that it led to is refused, so it leaves with it.
             while kept and field(kept[-1], "type") == "reasoning":
                 kept.pop()
+        if not any(_type(item) in _BARRIERS for item in kept):
+            kept = arranged(kept, _order)
         view: dict[int, list[Any]] = {position: [] for position in range(turn.position, turn.end)}
         view[turn.position] = kept
         return view
