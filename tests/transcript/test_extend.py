@@ -63,6 +63,22 @@ def test_extend_refuses_to_leave_a_turn_unanswered(lane: ModuleType, turn: Any, 
     assert messages == before
 
 
+STRANGE: list[Any] = [
+    {"role": "tool", "tool_call_id": {"a": 1}, "content": ""},
+    {"type": "function_call_output", "call_id": ["a"], "output": ""},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": {"a": 1}, "content": ""}]},
+]
+
+
+@EACH
+def test_what_is_no_id_answers_nothing(lane: ModuleType, turn: Any) -> None:
+    """A store may hold a dict in an id's place, of a call or of a result: the turn waits, and no other error is raised."""
+    response = turn("next")
+    for history in (stored(turn({"a": 1})), [*stored(turn("open")), *STRANGE]):
+        with pytest.raises(InvalidInputError, match="calls without a result"):
+            lane.extend(history, response, settled(lane, response))
+
+
 @EACH
 def test_what_repair_gives_can_be_extended(lane: ModuleType, turn: Any) -> None:
     """And the whole is lawful: two turns, each with its answer (L2)."""

@@ -187,10 +187,10 @@ def _shown(tool: AnyTool, value: Any) -> tuple[Any, Any]:
 
 
 def _require_answered(history: Sequence[object]) -> None:
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         if is_ai(message):
             require_answered([call.wire_id or call.id for call in read_turn(message).calls()], answered)
             return
         if is_tool_message(message):
-            answered.add(field(message, "tool_call_id"))
+            answered.append(field(message, "tool_call_id"))

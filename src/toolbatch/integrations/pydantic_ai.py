@@ -122,9 +122,9 @@ def notes(late: Sequence[LateNote]) -> list[UserPromptPart]:
 
 
 def _require_answered(history: Sequence[object]) -> None:
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         if field(message, "kind") == "response":
             require_answered([call.wire_id or call.id for call in read_turn(message).calls()], answered)
             return
-        answered.update(field(part, "tool_call_id") for part in items(field(message, "parts")))
+        answered.extend(field(part, "tool_call_id") for part in items(field(message, "parts")))

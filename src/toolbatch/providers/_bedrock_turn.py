@@ -86,14 +86,14 @@ def require_answered_turn(history: list[Any]) -> None:
     Raises:
         InvalidInputError: A call has no result. Nothing was appended.
     """
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         blocks = items(field(message, "content"))
         if field(message, "role") == "assistant":
             uses = [use for use in map(_use, blocks) if use is not None]
             require_answered([field(use, "toolUseId") for use in uses], answered)
             return
-        answered.update(field(field(block, "toolResult"), "toolUseId") for block in blocks)
+        answered.extend(field(field(block, "toolResult"), "toolUseId") for block in blocks)
 
 
 def used_ids(messages: list[Any]) -> set[str]:

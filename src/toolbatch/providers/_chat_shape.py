@@ -99,12 +99,12 @@ def function_entry(entry: object, call_id: str, name: str) -> dict[str, Any]:
 
 def require_answered_turn(history: list[Any]) -> None:
     """Refuse a conversation whose last turn has calls without a result, as `require_answered` does."""
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         if field(message, "role") == "assistant":
             require_answered([field(call, "id") for call in items(field(message, "tool_calls"))], answered)
             return
-        answered.add(field(message, "tool_call_id"))
+        answered.append(field(message, "tool_call_id"))
 
 
 def image_url(part: Part) -> Block | None:

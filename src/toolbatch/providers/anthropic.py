@@ -222,13 +222,13 @@ def _content(call: ToolCall, call_id: str, parts: Sequence[Part], carrier: Carri
 
 
 def _require_answered(history: list[Any]) -> None:
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         blocks = items(field(message, "content"))
         if field(message, "role") == "assistant":
             require_answered([field(block, "id") for block in blocks if field(block, "type") == "tool_use"], answered)
             return
-        answered.update(field(block, "tool_use_id") for block in blocks)
+        answered.extend(field(block, "tool_use_id") for block in blocks)
 
 
 def _used_ids(messages: list[Any]) -> set[str]:

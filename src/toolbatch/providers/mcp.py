@@ -230,13 +230,13 @@ def _use(block: object, answer: Answer, call_id: str) -> dict[str, Any]:
 
 
 def _require_answered(history: list[Any]) -> None:
-    answered: set[object] = set()
+    answered: list[object] = []
     for message in reversed(history):
         blocks = _blocks(field(message, "content"))
         if field(message, "role") == "assistant":
             require_answered([field(block, "id") for block in blocks if field(block, "type") == "tool_use"], answered)
             return
-        answered.update(field(block, "toolUseId") or field(block, "tool_use_id") for block in blocks)
+        answered.extend(field(block, "toolUseId") or field(block, "tool_use_id") for block in blocks)
 
 
 def _used_ids(messages: list[Any]) -> set[str]:

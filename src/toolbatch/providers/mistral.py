@@ -193,12 +193,12 @@ def _call_entry(entry: object, answer: Answer, name: str) -> dict[str, Any]:
 
 def _require_answered_entries(history: list[Any]) -> None:
     announced: list[object] = []
-    answered: set[object] = set()
+    answered: list[object] = []
     for entry in reversed(history):
         if is_call(entry):
             announced.append(field(entry, "tool_call_id"))
         elif field(entry, "type") == _RESULT or field(entry, "role") == "user":
             if announced:
                 break  # the model's last run of entries has been read
-            answered.add(field(entry, "tool_call_id"))
+            answered.append(field(entry, "tool_call_id"))
     require_answered(announced[::-1], answered)

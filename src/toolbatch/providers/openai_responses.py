@@ -223,7 +223,7 @@ def _open_calls(history: list[Any]) -> dict[str, str]:
 
 def _require_answered(history: list[Any]) -> None:
     announced: list[object] = []
-    answered: set[object] = set()
+    answered: list[object] = []
     for item in reversed(history):
         if call_kind(item):
             if not is_async(item):  # these may be answered later (LANES 2)
@@ -231,7 +231,7 @@ def _require_answered(history: list[Any]) -> None:
         elif field(item, "type") in OUTPUTS.values() or field(item, "role") not in (None, "assistant"):
             if announced:
                 break  # the model's last run of items has been read
-            answered.add(field(item, "call_id"))
+            answered.append(field(item, "call_id"))
     require_answered(announced[::-1], answered)
 
 
