@@ -112,6 +112,24 @@ def test_responses_that_a_filter_emptied() -> None:
     assert history == [ASKED]
 
 
+@pytest.mark.parametrize("empty", [
+    {"usageMetadata": {"totalTokenCount": 3}, "modelVersion": "gemini-3", "responseId": "r"},
+    {"candidates": [], "usageMetadata": {"totalTokenCount": 3}, "responseId": "r"},
+])  # fmt: skip
+def test_a_response_without_a_candidate_is_one(empty: dict[str, Any]) -> None:
+    """The server sends such ones at times, and a stream may break off behind one: there is nothing to call or to append."""
+    made = types.GenerateContentResponse.model_validate(empty)
+    for form in (empty, made, made.model_dump()):
+        history: list[Any] = [ASKED]
+        assert gemini.calls(form) == []
+        gemini.extend(history, form)
+        collector = gemini.StreamCollector()
+        collector.add(form)
+        assert (collector.calls(), collector.finished) == ([], False)
+        gemini.extend(history, collector.response())
+        assert history == [ASKED]
+
+
 def test_the_first_candidate_only() -> None:
     """Of several candidates one becomes history (LANES 14.8)."""
     response = candidate(call("a"))

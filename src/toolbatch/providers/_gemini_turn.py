@@ -17,6 +17,8 @@ __all__ = ["End", "parts_of", "read_turn", "require_answered_turn"]
 
 _IDS: Final = IdRule()  # no rule is documented
 _CALL_NAMES: Final = ("functionCall", "function_call")
+# What a response has beside its candidates, and nothing of another lane has.
+_HEAD: Final = (("promptFeedback", "prompt_feedback"), ("modelVersion", "model_version"), ("responseId", "response_id"))
 # What a call has in a stream that cuts it into pieces (Vertex AI), and must not have in a request.
 _FRAGMENTS: Final = (("partialArgs", "partial_args"), ("willContinue", "will_continue"))
 _CALL_FACTS: Final = frozenset(("id", "name", "args", *(name for names in _FRAGMENTS for name in names)))
@@ -88,8 +90,8 @@ def _content(response: object) -> tuple[object, object, object]:
     if candidates:
         reason = either(candidates[0], "finishReason", "finish_reason")
         return field(candidates[0], "content"), reason, either(response, "responseId", "response_id")
-    if either(response, "promptFeedback", "prompt_feedback") is not None:
-        return None, None, None  # the prompt was blocked
+    if any(either(response, *names) is not None for names in _HEAD):
+        return None, None, None  # the prompt was blocked, or the server sent no candidate, as it does at times
     # Last, for the SDK's response has a `parts` of its own, without the reason why they ended.
     if field(response, "role") in ("model", None) and isinstance(field(response, "parts"), (list, tuple)):
         return response, None, None
