@@ -116,7 +116,11 @@ def test_an_entry_that_can_not_be_a_call_is_refused(entry: Any) -> None:
 )
 def test_an_entry_without_an_id_or_a_name_is_refused(entry: Any) -> None:
     """What lacks one of the two raises a value error that says which entry and which field (C2)."""
-    refused([ToolCall("c", "t"), entry], InvalidInputError, r"calls\[1\] has no (id|name)")
+    refused(
+        [ToolCall("c", "t"), entry],
+        InvalidInputError,
+        r"calls\[1\] has no (id|name): .*; a lane's calls\(\) reads a response",
+    )
 
 
 @pytest.mark.parametrize("field", ["id", "name"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from anthropic.types import ToolUseBlock
 
+from tests.providers.streams import STREAMS, StreamLane
 from tests.providers.support import (
     ANTHROPIC,
     CHAT,
@@ -85,6 +86,26 @@ def test_no_response(lane: Lane, stranger: Any) -> None:
     """What is no response of this lane is the caller's mistake, and is named."""
     with pytest.raises(InvalidTypeError, match="response must be"):
         lane.module.calls(stranger)
+
+
+@pytest.mark.parametrize("lane", STREAMS, ids=lambda lane: lane.name)
+def test_what_is_no_response_yet_is_told_what_to_do(lane: StreamLane) -> None:
+    """A request that nobody awaited, and a stream of either kind: the two mistakes of a first program."""
+
+    async def request() -> Any:
+        return None
+
+    async def events() -> Any:
+        yield None
+
+    waiting = request()
+    with pytest.raises(InvalidTypeError, match=r"response must be .*; await it first"):
+        lane.module.calls(waiting)
+    waiting.close()
+    streams: list[Any] = [events(), iter([])]
+    for stream in streams:
+        with pytest.raises(InvalidTypeError, match=r"response must be .*StreamCollector"):
+            lane.module.calls(stream)
 
 
 def test_what_is_no_call() -> None:

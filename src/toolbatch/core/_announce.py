@@ -45,7 +45,7 @@ def _read_call(entry: object, position: int, limits: Limits) -> ToolCall:
     raw_id, raw_name = _field(entry, "id"), _field(entry, "name")
     for name, value in (("id", raw_id), ("name", raw_name)):
         if value is _MISSING:
-            raise InvalidInputError(f"{where} has no {name}: {preview(entry)}")
+            raise InvalidInputError(f"{where} has no {name}: {preview(entry)}; a lane's calls() reads a response's")
     call_id = require_text(raw_id, f"{where}.id", limits.max_id_bytes)
     tool_name = require_text(raw_name, f"{where}.name", limits.max_name_bytes)
     if type(entry) is ToolCall and type(raw_id) is str and type(raw_name) is str:

@@ -3,7 +3,6 @@
 Behind `lane.py`, which users see, `_lane_turn.py` reads a whole response, and `_lane_stream.py` makes one of a stream's events.
 What is to be sent is plain data, and typed as `Any`: each SDK has parameter types of its own, which take no `dict[str, Any]`.
 """
-"""
 
 from . import (
     anthropic,

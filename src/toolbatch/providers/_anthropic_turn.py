@@ -8,7 +8,7 @@ from toolbatch.core import CallProblem, InvalidTypeError, preview
 
 from ._ids import IdRule
 from ._plain import field, items
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, echo_of, not_requested
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, echo_of, no_response, not_requested
 from ._stream import BROKEN_OFF, INTERRUPTED
 
 __all__ = ["LANE", "read_turn"]
@@ -44,7 +44,7 @@ def read_turn(response: object) -> Turn:
     """
     content = field(response, "content")
     if field(response, "role") != "assistant" or not isinstance(content, (str, list, tuple)):
-        raise InvalidTypeError(f"response must be a Message or an assistant message, not {preview(response)}")
+        raise no_response("a Message or an assistant message", response)
     if field(response, "tool_calls") or field(response, "function_call"):
         raise InvalidTypeError(f"{preview(response)} is a message of Chat Completions: read it with openai_chat")
     stop_reason = field(response, "stop_reason")

@@ -8,7 +8,7 @@ from toolbatch.core import CallProblem, InvalidTypeError, Part, preview
 
 from ._ids import IdRule
 from ._plain import copied, field, items, plain
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, not_requested
+from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, no_response, not_requested
 from ._replay import arguments_object
 from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
@@ -56,7 +56,7 @@ def read_turn(response: object) -> Turn:
     message = field(field(response, "output"), "message") or response
     content = field(message, "content")
     if field(message, "role") != "assistant" or not isinstance(content, (list, tuple)):
-        raise InvalidTypeError(f"response must be what converse returns or its message, not {preview(response)}")
+        raise no_response("what converse returns or its message", response)
     if any(field(block, "type") is not None for block in content):
         raise InvalidTypeError(f"{preview(response)} is a message of Anthropic's: read it with anthropic")
     reason = field(response, "stopReason")

@@ -9,7 +9,7 @@ from toolbatch.ports import LateNote
 from ._content import IMAGES, Block, data_url, in_blocks, web_url
 from ._export import late_text
 from ._plain import copied, field, items
-from ._read import FILTERED, TOKEN_LIMIT, Draft, cut_off
+from ._read import FILTERED, TOKEN_LIMIT, Draft, cut_off, no_response
 from ._replay import arguments_text
 from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
@@ -77,7 +77,7 @@ def read_message(response: object, reason: str, kind: str) -> tuple[object, obje
 
 def _assistant_message(message: object, response: object, kind: str) -> object:
     if field(message, "role") != "assistant":
-        raise InvalidTypeError(f"response must be a {kind} or its assistant message, not {preview(response)}")
+        raise no_response(f"a {kind} or its assistant message", response)
     if any(field(part, "type") == "tool_use" for part in items(field(message, "content"))):
         raise InvalidTypeError(f"{preview(message)} is a message of Anthropic's: read it with anthropic")
     return message

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from toolbatch.core import CallProblem, InvalidTypeError, Part, preview
+from toolbatch.core import CallProblem, Part, preview
 
 from ._gemini_wire import either, function_call, is_hollow, wire
 from ._ids import IdRule
 from ._plain import field, items, members
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, not_requested
+from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, no_response, not_requested
 from ._replay import arguments_object
 from ._stream import BROKEN_OFF, INTERRUPTED
 from ._tail import require_answered
@@ -95,7 +95,7 @@ def _content(response: object) -> tuple[object, object, object]:
     # Last, for the SDK's response has a `parts` of its own, without the reason why they ended.
     if field(response, "role") in ("model", None) and isinstance(field(response, "parts"), (list, tuple)):
         return response, None, None
-    raise InvalidTypeError(f"response must be a GenerateContentResponse or a model's content, not {preview(response)}")
+    raise no_response("a GenerateContentResponse or a model's content", response)
 
 
 def _problem(reason: str) -> CallProblem | None:

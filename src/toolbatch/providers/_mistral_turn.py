@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from toolbatch.core import CallProblem, InvalidTypeError, preview
+from toolbatch.core import CallProblem
 
 from ._chat_shape import function_draft, read_choice
 from ._ids import IdRule
 from ._plain import field, items
-from ._read import Draft, Turn
+from ._read import Draft, Turn, no_response
 from ._stream import BROKEN_OFF, INTERRUPTED
 
 __all__ = ["CALL", "LANE", "is_call", "read_turn"]
@@ -26,9 +26,7 @@ def read_turn(response: object) -> Turn:
     entries = response if isinstance(response, (list, tuple)) else field(response, "outputs")
     if isinstance(entries, (list, tuple)):
         if any(field(entry, "type") is None for entry in entries):
-            raise InvalidTypeError(
-                f"response must be a ConversationResponse or a list of its entries, not {preview(response)}"
-            )
+            raise no_response("a ConversationResponse or a list of its entries", response)
         response_id = None if entries is response else field(response, "conversation_id")
         broke_off = field(response, "finish_reason") == INTERRUPTED  # the server has no such field
         truncated = BROKEN_OFF if broke_off else None

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from toolbatch.core import CallProblem, InvalidTypeError, preview
+from toolbatch.core import CallProblem
 
 from ._ids import IdRule
 from ._openai_responses_output import LANE, is_program
 from ._plain import field, items
-from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, echo_of
+from ._read import FILTERED, TOKEN_LIMIT, Draft, Turn, cut_off, echo_of, no_response
 
 __all__ = ["IDS", "ITEM_IDS", "call_kind", "is_async", "read_turn"]
 
@@ -34,7 +34,7 @@ def read_turn(response: object) -> Turn:
     """
     output = response if isinstance(response, (list, tuple)) else field(response, "output")
     if not isinstance(output, (list, tuple)) or any(field(item, "type") is None for item in output):
-        raise InvalidTypeError(f"response must be a Response or a list of its output items, not {preview(response)}")
+        raise no_response("a Response or a list of its output items", response)
     status = None if output is response else field(response, "status")
     truncated = _STATUSES.get(status) if isinstance(status, str) else None
     reason = field(field(response, "incomplete_details"), "reason")

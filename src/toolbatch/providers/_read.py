@@ -32,6 +32,7 @@ __all__ = [
     "as_text",
     "cut_off",
     "echo_of",
+    "no_response",
     "not_requested",
     "require_choice",
 ]
@@ -195,3 +196,13 @@ def require_choice(calls: list[ToolCall], expect: str | None) -> list[ToolCall]:
             f"the response should call {expect!r} and nothing else, but it calls {preview(others, 200)}"
         )
     return calls
+
+
+def no_response(kinds: str, given: object) -> InvalidTypeError:
+    """Return the error for what is none of the `kinds` of response that a lane reads, with what to do where that can be told."""
+    kind, advice = type(given), ""
+    if hasattr(kind, "__await__"):
+        advice = "; await it first"
+    elif hasattr(kind, "__aiter__") or hasattr(kind, "__next__"):
+        advice = "; a stream's events go to the lane's StreamCollector, which then has the calls"
+    return InvalidTypeError(f"response must be {kinds}, not {preview(given)}{advice}")

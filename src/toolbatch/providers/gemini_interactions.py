@@ -12,7 +12,7 @@ with images, documents, recordings and films in it (P5, FIELD 113), and has an e
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from toolbatch.core import CallProblem, Data, Document, Image, InvalidTypeError, Part, Snapshot, ToolCall, preview
+from toolbatch.core import CallProblem, Data, Document, Image, Part, Snapshot, ToolCall, preview
 from toolbatch.ports import LateNote
 
 from ._content import Block, Carrier, Place, carries, content_of, place
@@ -20,7 +20,7 @@ from ._export import answers, exported, late_text, require_list
 from ._gemini_media import is_readable, media_type_of
 from ._ids import IdRule
 from ._plain import copied, field, plain
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, not_requested, require_choice
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, no_response, not_requested, require_choice
 from ._replay import arguments_object, replay_name
 from ._tail import require_answered
 
@@ -149,7 +149,7 @@ def _read(response: object) -> Turn:
     if steps is None and isinstance(field(response, "status"), str):
         steps = ()  # "when included in the response"
     if not isinstance(steps, (list, tuple)) or any(field(step, "type") is None for step in steps):
-        raise InvalidTypeError(f"response must be an Interaction or a list of its steps, not {preview(response)}")
+        raise no_response("an Interaction or a list of its steps", response)
     status = None if steps is response else field(response, "status")
     ended = None if status in (None, "requires_action") else _problem(status)
     drafts = [

@@ -28,7 +28,7 @@ from ._export import Answer, answers, exported, late_text, require_list
 from ._ids import IdRule, unused
 from ._mcp_blocks import CARRIES, CONTENT, text_content, wire_block
 from ._plain import OBJECT, field, items
-from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, not_requested, require_choice
+from ._read import TOKEN_LIMIT, Draft, Turn, cut_off, no_response, not_requested, require_choice
 from ._replay import arguments_object, replay_name
 from ._tail import require_answered
 
@@ -138,7 +138,7 @@ def _read(response: object) -> Turn:
         return Turn(None, None, _IDS, [_request_draft(request) for request in requests])
     content = field(response, "content")
     if field(response, "role") != "assistant" or not _is_content(content):
-        raise InvalidTypeError(f"response must be a tools/call request or a sampled message, not {preview(response)}")
+        raise no_response("a tools/call request or a sampled message", response)
     reason = field(response, "stopReason") or field(response, "stop_reason")
     truncated = _cut_off(reason) if isinstance(reason, str) else None
     echo = {_LANE: {"sampled": True}}
