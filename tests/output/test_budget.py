@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 from hypothesis import given
@@ -50,6 +50,7 @@ async def test_a_result_in_its_budget_is_the_same_object() -> None:
     parts = (Text("short"), PIXEL)
     for content in ("short", "x" * 500, "", parts):
         assert await budget.fit(content, **CALL) is content
+    assert_type(await budget.fit("short", tool_name="search", call_id="c1"), str)
     assert store.saved == []
 
 
@@ -568,7 +569,7 @@ def test_bad_options_are_named(options: dict[str, Any], error: type[Exception], 
 async def test_bad_arguments_are_named() -> None:
     """What is no result, and a tool's budget that is none, raise before anything is done."""
     with pytest.raises(InvalidTypeError, match=re.escape("content must be a str or a tuple of parts, not ['x']")):
-        await OutputBudget(10).fit(["x"], **CALL)  # type: ignore[arg-type]
+        await OutputBudget(10).fit(["x"], **CALL)  # type: ignore[call-overload]
     with pytest.raises(InvalidInputError, match="max_tokens must be at least 1, not 0"):
         await OutputBudget(10).fit("x", **CALL, max_tokens=0)
 

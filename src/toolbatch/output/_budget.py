@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Final, Literal, TypeVar, final
+from typing import Final, Literal, TypeVar, final, overload
 
 from toolbatch.core import InvalidInputError, InvalidTypeError, Part, preview
 from toolbatch.ports import SpillRecord, SpillStore
@@ -90,6 +90,30 @@ class OutputBudget:
         """
         limit = self._limit(max_tokens)
         return limit is None or surely_fits(_text(content), limit)
+
+    @overload
+    async def fit(
+        self,
+        content: str,
+        *,
+        tool_name: str,
+        call_id: str,
+        max_tokens: int | None = ...,
+        exempt: bool = ...,
+        within: float | None = ...,
+    ) -> str: ...
+
+    @overload
+    async def fit(
+        self,
+        content: str | tuple[Part, ...],
+        *,
+        tool_name: str,
+        call_id: str,
+        max_tokens: int | None = ...,
+        exempt: bool = ...,
+        within: float | None = ...,
+    ) -> str | tuple[Part, ...]: ...
 
     async def fit(
         self,
