@@ -31,6 +31,7 @@ from toolbatch import (
     current_call,
     tool,
 )
+from toolbatch.batch import DurableOperations
 from toolbatch.core import (
     Closed,
     Failed,
@@ -42,6 +43,7 @@ from toolbatch.core import (
     Succeeded,
 )
 from toolbatch.integrations.mcp import ToolHandlers, serve, tools_of
+from toolbatch.operations import MemoryJournal, MemoryOperationStore
 from toolbatch.ports import Deny
 
 MODES = ["legacy", "auto"]
@@ -583,3 +585,14 @@ async def test_policies_that_can_be_read_once_hold_for_every_request() -> None:
 async def wait_for_nothing() -> str:
     """Return at once."""
     return "done"
+
+
+@pytest.mark.parametrize("option", ["interceptors", "journal"])
+def test_what_needs_a_run_is_refused_at_once(option: str) -> None:
+    """And not by each request, whose client would lose its connection."""
+    options: Any = {
+        "interceptors": [DurableOperations(MemoryOperationStore(), tenant="t")] if option == "interceptors" else (),
+        "journal": MemoryJournal() if option == "journal" else None,
+    }
+    with pytest.raises(InvalidInputError, match="nothing names the run"):
+        serve("s", [wait_for_nothing], **options)

@@ -24,7 +24,7 @@ from agents import (
     function_tool,
 )
 from agents import Tool as AgentTool
-from agents.exceptions import MaxTurnsExceeded
+from agents.exceptions import MaxTurnsExceeded, UserError
 from agents.run_internal.items import drop_orphan_function_calls
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tool_context import ToolContext
@@ -33,9 +33,11 @@ from tests.batch.clock import now, turned
 from tests.batch.kit import Hung, Stubborn, breathe, forever, turn
 from tests.integrations.test_langchain import closed
 from toolbatch import Document, Image, StaleResult, ToolBatch, ToolCall, ToolError, current_call, tool
+from toolbatch.batch import DurableOperations
 from toolbatch.core import InvalidInputError, InvalidTypeError, ProviderMismatchError
 from toolbatch.integrations import _openai_agents_tools, openai_agents
 from toolbatch.integrations.openai_agents import batched, distinct_ids
+from toolbatch.operations import MemoryOperationStore
 from toolbatch.ports import LateNote
 from toolbatch.testing import check_responses
 from toolbatch.tools import Interceptor, Replace
@@ -592,3 +594,28 @@ def test_what_it_refuses() -> None:
     )
     with pytest.raises(InvalidInputError, match="typed has an output schema"):
         batched([typed])
+
+
+async def test_durable_operations_are_of_the_runs_group() -> None:
+    """It names the run; without it the error says what is missing."""
+    paid: list[int] = []
+
+    @function_tool(failure_error_function=None)
+    async def pay(n: int) -> str:
+        """Pay."""
+        paid.append(n)
+        return f"paid {n}"
+
+    tools = batched([pay], interceptors=[DurableOperations(MemoryOperationStore(), tenant="t")])
+    for group in (None, "conversation-1", "conversation-1"):
+        model = ScriptedModel([[function_call("pay", {"n": 1}, call_id="a")], [assistant_message("Done.")]])
+        run = Runner.run(
+            Agent("a", model=model, tools=[*tools]), "Pay.", run_config=RunConfig(tracing_disabled=True, group_id=group)
+        )
+        if group is None:
+            with pytest.raises(UserError, match="group_id"):
+                await run
+        else:
+            outputs = [item.output for item in (await run).new_items if isinstance(item, ToolCallOutputItem)]
+            assert outputs == ["paid 1"]
+    assert paid == [1]

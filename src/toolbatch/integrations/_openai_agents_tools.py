@@ -61,13 +61,14 @@ def batched(
         tools: The SDK's `FunctionTool`s, which are copied, and toolbatch's `Tool`s, with their own timeout, rendering, and `meta`
             (which becomes the output item's `custom_data`). What needs an approval asks for it in the SDK's way.
         audit_sinks: Who is handed each late result as it comes (B7).
-        **options: Options of every `ToolBatch`.
+        **options: Options of every `ToolBatch`. Durable operations need `RunConfig(group_id=...)`, which names the run, and tools with
+            `failure_error_function=None`: what such a function returns counts as the operation's result.
 
     Raises:
         InvalidInputError: An option can't be used, or a tool has an output schema, which no failure can satisfy.
         InvalidTypeError: One is neither kind of tool, or an option is of a wrong type.
     """
-    runner = Runner(audit_sinks, options)
+    runner = Runner(audit_sinks, options, named_by="RunConfig(group_id=...)")
     encoder = options.get("encode", encode)
     made: list[
         AgentTool

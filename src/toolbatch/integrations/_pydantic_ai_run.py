@@ -113,7 +113,7 @@ class BatchTools(AbstractCapability[Any]):
         self._timeout = None if timeout is None else seconds(timeout, "timeout")
         self._encode: Encoder = options.get("encode", encode)
         more = (*options.get("cancel_exceptions", ()), *_WAITS, _AwaitsApproval)
-        self._runner = Runner(audit_sinks, {**options, "cancel_exceptions": more})
+        self._runner = Runner(audit_sinks, {**options, "cancel_exceptions": more}, named_by="a conversation_id")
         self._begin_run()
 
     def _begin_run(self) -> None:

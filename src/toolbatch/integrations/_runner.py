@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict, cast
 
-from toolbatch.batch import ErrorDetail, OnError, ToolBatch, ToolSession
+from toolbatch.batch import DurableOperations, ErrorDetail, OnError, ToolBatch, ToolSession
 from toolbatch.batch.kit import reusable
 from toolbatch.core import Encoder, InvalidInputError, Limits, Settlement, Snapshot, ToolError
 from toolbatch.output import OutputBudget
@@ -47,24 +47,43 @@ class Runner:
     Args:
         audit_sinks: Who is handed each late result as it comes, also when nobody holds its batch any more (B7).
         options: The host's options for every batch: those of `ToolBatch`.
+        named_by: What names the run for durable operations and a journal, in words for the host; `None` where nothing does.
 
     Raises:
         InvalidInputError: An option can't be used, or is of one batch and not of all.
         InvalidTypeError: An option is of a wrong type.
     """
 
-    __slots__ = ("_options", "_sinks")
+    __slots__ = ("_is_recorded", "_named_by", "_options", "_sinks")
 
-    def __init__(self, audit_sinks: Iterable[AuditSink], options: Mapping[str, Any]) -> None:
+    def __init__(self, audit_sinks: Iterable[AuditSink], options: Mapping[str, Any], *, named_by: str | None) -> None:
         for name in ("deadline", "run_id", "resume"):
             if name in options:
                 raise InvalidInputError(f"{name} can't be given here: it is of one ToolBatch, and this makes many")
         self._sinks = tuple(audit_sinks)
         self._options: dict[str, Any] = {**reusable(cast("Any", options))}
+        self._named_by = named_by
+        self._is_recorded = False
         self.batch(())  # refuses a bad option now, and not in the middle of a turn
+        hooks = self._options.get("interceptors", ())
+        recorders = [one for one in hooks if isinstance(one, DurableOperations)]
+        self._is_recorded = bool(recorders) or self._options.get("journal") is not None
+        if self._is_recorded and named_by is None:
+            raise InvalidInputError(
+                "durable operations and a journal can't be used here, since nothing names the run, by which they are found after "
+                "a crash; use them in a ToolBatch of your own"
+            )
 
     def batch(self, calls: Iterable[object], **more: Any) -> ToolBatch:
-        """Return a batch to be entered, with these options beside the host's."""
+        """Return a batch to be entered, with these options beside the host's.
+
+        Raises:
+            InvalidInputError: It is to be recorded, and its run has no name.
+        """
+        if self._is_recorded and not more.get("run_id"):
+            raise InvalidInputError(
+                f"durable operations and a journal need {self._named_by}: it names the run, by which they are found after a crash"
+            )
         batch = ToolBatch(calls, **self._options, **more)
         for sink in self._sinks:
             batch.audit.add_sink(sink)

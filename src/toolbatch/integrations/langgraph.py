@@ -101,7 +101,9 @@ class BatchToolNode(ToolNode):
         self._on_unsaved = on_unsaved
         # An interrupt is LangGraph's way out of a node: neither the tool's failure nor an answer for the model.
         more = (*options.get("cancel_exceptions", ()), GraphBubbleUp)
-        self._runner = Runner(audit_sinks, {**options, "cancel_exceptions": more})
+        self._runner = Runner(
+            audit_sinks, {**options, "cancel_exceptions": more}, named_by="a graph with a checkpointer and a thread_id"
+        )
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  LangChain's name
         """Run the calls, and return the graph's update.
@@ -141,10 +143,9 @@ class BatchToolNode(ToolNode):
         raise BatchStateError("an event loop runs in this thread: use the graph's ainvoke or astream, not invoke")
 
     def _batch(self, turn: Turn) -> ToolBatch:
-        more: dict[str, Any] = {
-            "tools": _TurnTools(self._run_tools, self._own_tools, turn),
-            "run_id": turn.run_id,
-        }
+        more: dict[str, Any] = {"tools": _TurnTools(self._run_tools, self._own_tools, turn)}
+        if turn.run_id is not None:  # else a session's own name stands
+            more["run_id"] = turn.run_id
         if self._session is None:
             return self._runner.batch(turn.given.calls, **more)
         if turn.given.kind == "tool_calls":

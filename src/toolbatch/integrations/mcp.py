@@ -169,7 +169,7 @@ class ToolHandlers:
     Args:
         tools: The tools: a catalog, which may change while the server runs, or tools or functions to make one of.
         audit_sinks: Who is handed each late result as it comes (B7).
-        **options: Options of every `ToolBatch`.
+        **options: Options of every `ToolBatch`; no durable operations, since nothing names a request's run.
 
     Raises:
         InvalidInputError: An option can't be used, or two tools have one name.
@@ -184,7 +184,7 @@ class ToolHandlers:
         **options: Unpack[CallOptions],
     ) -> None:
         self._tools = tools if isinstance(tools, Tools) else ToolCatalog(tools)
-        self._runner = Runner(audit_sinks, options)
+        self._runner = Runner(audit_sinks, options, named_by=None)
 
     async def list_tools(
         self,
