@@ -1,6 +1,8 @@
 """A server of toolbatch's tools over stdio, as a process of its own."""
 
 import asyncio
+import os
+import signal
 
 from mcp.server.stdio import stdio_server
 
@@ -33,9 +35,15 @@ async def was_stopped() -> bool:
     return True
 
 
+@tool
+async def die() -> None:
+    """End the process in the middle of a call."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 async def main() -> None:
     """Serve until the client goes."""
-    server = serve("stdio", [add, hang, was_stopped])
+    server = serve("stdio", [add, die, hang, was_stopped])
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -547,12 +547,35 @@ def test_over_stdio() -> None:
     asyncio.run(over_stdio())
 
 
-async def over_stdio() -> None:
-    """The same on a loop."""
+def in_a_process() -> StdioServerParameters:
+    """How to start the server."""
     script = Path(__file__).with_name("mcp_server.py")
     root = script.parent.parent.parent
-    server = StdioServerParameters(command=sys.executable, args=["-W", "error", str(script)], cwd=root)
-    async with Client(stdio_client(server)) as client:
+    return StdioServerParameters(command=sys.executable, args=["-W", "error", str(script)], cwd=root)
+
+
+def test_a_server_that_dies_leaves_the_outcome_unknown() -> None:
+    """All that it was at work on may have had its effect; nothing of it is told as failed, and a durable operation stays open."""
+    asyncio.run(dying())
+
+
+async def dying() -> None:
+    """The same on a loop."""
+    store = MemoryOperationStore()
+    async with Client(stdio_client(in_a_process())) as client:
+        tools = ToolCatalog(await tools_of(client))
+        hooks = [DurableOperations(store, tenant="t")]
+        found = await ran(tools, ToolCall("a", "hang"), ToolCall("b", "die"), interceptors=hooks, run_id="run")
+        for end in found.values():
+            assert isinstance(end, Closed)
+            assert (end.status, end.code, end.side_effect_state) == ("error", "outcome_unknown", "unknown")
+            assert end.message.endswith("verify that before repeating it.")
+        assert {record.id for record in await store.unresolved()} == {"t/run/a", "t/run/b"}
+
+
+async def over_stdio() -> None:
+    """The same on a loop."""
+    async with Client(stdio_client(in_a_process())) as client:
         tools = ToolCatalog(await tools_of(client))
         heard: list[str] = []
 

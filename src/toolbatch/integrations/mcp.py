@@ -27,7 +27,7 @@ from mcp.shared.dispatcher import ProgressFnT
 
 from toolbatch.batch import CallContext, current_call
 from toolbatch.core import BatchStateError, InvalidInputError, ToolbatchError
-from toolbatch.ports import AuditSink, CallProgress
+from toolbatch.ports import AuditSink, BackendUnknownError, CallProgress
 from toolbatch.providers import mcp as lane
 from toolbatch.providers.kit import field
 from toolbatch.tools import AnyTool, Tool, ToolCatalog, ToolOptions, Tools, unknown_tool_message
@@ -40,6 +40,7 @@ __all__ = ["ToolHandlers", "serve", "tools_of"]
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.:-]")  # in a `Tool`'s name
 _MAX_NAME: Final = 128
 _MAX_PAGES: Final = 100
+_UNANSWERED: Final = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
 # -- as a client -------------------------------------------------------------------------------------------------------------
@@ -51,8 +52,8 @@ async def tools_of(
     """Return a server's tools, of all pages, each to be called over this session.
 
     A call that is cancelled or times out is cancelled at the server too, by a `notifications/cancelled` that the SDK sends; what
-    the server makes of it is not known, so the side effects are `unknown`. Progress that the server tells is the call's progress
-    (B19). A result with `isError` is a failure with the result's text; else the model gets its content as parts, and the host the
+    the server makes of it is not known, so the side effects are `unknown`, as are those of a call whose connection is lost. Progress
+    that the server tells is the call's progress (B19). A result with `isError` is a failure with the result's text; else the model gets its content as parts, and the host the
     structured content as `meta`. Arguments are checked by the server.
 
     The schema and the descriptions are the server's, and so is what they say of safety; `needs_approval=True` asks before
@@ -109,7 +110,14 @@ def _name(wanted: str, taken: Collection[str]) -> str:
 def _tool(session: Client | ClientSession, name: str, declared: types.Tool, options: ToolOptions) -> AnyTool:
     async def call(arguments: dict[str, Any]) -> types.CallToolResult:
         heard = _hears_progress()
-        result = await session.call_tool(declared.name, arguments, progress_callback=heard)
+        try:
+            result = await session.call_tool(declared.name, arguments, progress_callback=heard)
+        except MCPError as error:
+            if (
+                error.code in _UNANSWERED
+            ):  # the request was sent, or may have been; a server that says so has not said more
+                raise BackendUnknownError(f"The call to the MCP server ended with: {error.message}.") from error
+            raise
         if is_failure(result):
             raise failure_of(result)
         return result
