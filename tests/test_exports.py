@@ -216,12 +216,13 @@ def drawn_tree(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def real_tree() -> dict[str, tuple[str, ...]]:
-    """The same of the classes."""
+    """The same of the classes, but for those that reach nobody."""
     found, waiting = {}, [ToolbatchError]
     while waiting:
         error: Any = waiting.pop()
         found[error.__name__] = tuple(base.__name__ for base in error.__bases__)
-        waiting += [sub for sub in error.__subclasses__() if sub.__module__.startswith("toolbatch.")]
+        below = [sub for sub in error.__subclasses__() if sub.__module__.startswith("toolbatch.")]
+        waiting += [sub for sub in below if not sub.__name__.startswith("_")]
     return found
 
 
