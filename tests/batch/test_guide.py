@@ -1598,3 +1598,18 @@ async def test_a_coroutine_that_runs_is_not_closed_by_a_second_run_of_it() -> No
         batch.start("a", after(3, "first"))
         snapshot = await batch.snapshot()
     assert content(snapshot, "a") == """["'first'","RuntimeError('coroutine is being awaited already')"]"""
+
+
+@turned
+async def test_a_future_that_was_never_awaited_does_not_keep_its_call_open() -> None:
+    """What stands around a future that was handed over may give up before it is awaited: the call is cancelled, and so is that (B4, B9)."""
+
+    async def give_up(_: Proceed) -> None:
+        raise asyncio.CancelledError
+
+    future = asyncio.ensure_future(forever())
+    async with ToolBatch([ToolCall("a", "forever")], interceptors=[Around(give_up)], timeout=50) as batch:
+        batch.start("a", future)
+        snapshot = await batch.snapshot()
+    assert code(snapshot, "a") == "cancelled"
+    assert future.cancelled()

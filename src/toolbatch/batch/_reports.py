@@ -62,7 +62,7 @@ def raised(engine: "Engine", execution: Execution, error: BaseException) -> None
     if execution.doubt:
         ending = "" if failure.message.endswith((".", "!", "?")) else "."
         failure = failure._replace(message=f"{failure.message}{ending} {execution.doubt}")
-    if failure.is_cancellation and execution.stop_requested:
+    if failure.is_cancellation and execution.stop_requested and execution.is_over:
         # What it raised says nothing new, and its traceback would keep all of the batch alive in a circle.
         execution.acknowledged = True
         give_up(engine, execution)
