@@ -733,3 +733,49 @@ async def test_many_that_end_at_once_in_their_turn(nothing_left: None) -> None:
         snapshot = await asyncio.wait_for(batch.snapshot(), 20)
     assert set(codes(snapshot).values()) == {"success"}
     assert len(done) == 1000
+
+
+async def test_a_call_that_cant_be_run_is_not_started_by_an_observer(nothing_left: None) -> None:
+    """While a batch is entered, an observer may start what can be run, and no more: a malformed call is answered, not run (P6)."""
+    ran: list[int] = []
+
+    async def work() -> None:
+        ran.append(1)
+
+    def observe(event: BatchEvent) -> None:
+        if isinstance(event, CallSettled) and event.outcome.call_id == "a":
+            batch.start("b", work)
+
+    batch = ToolBatch([ToolCall("a", "x", "{"), ToolCall("b", "x", "{")], on_event=observe)
+    async with batch:
+        pass
+    assert ran == []
+    assert codes(result_of(batch)) == {"a": "malformed_arguments", "b": "malformed_arguments"}
+
+
+async def test_an_observer_runs_no_call_again_whose_outcome_is_saved(nothing_left: None) -> None:
+    """Where an observer hears of one resumed outcome, the others stand as well: what it starts of them is not run (D4)."""
+    ran: list[int] = []
+
+    async def work() -> None:
+        ran.append(1)
+
+    def observe(event: BatchEvent) -> None:
+        if isinstance(event, CallSettled) and event.outcome.call_id == "a":
+            batch.start("b", work)
+
+    unknown = {
+        "status": "error",
+        "provenance": "synthetic",
+        "code": "outcome_unknown",
+        "message": "m",
+        "side_effect_state": "unknown",
+    }
+    success = {"status": "success", "provenance": "reported", "content": "x"}
+    rows = [{"id": "a", "name": "tool_a", "settlement": unknown}, {"id": "b", "name": "tool_b", "settlement": success}]
+    saved = {"closed": True, "close_reason": {"status": "complete"}, "calls": rows}
+    batch = ToolBatch(calls("a", "b"), on_event=observe, resume=saved)
+    async with batch:
+        pass
+    assert ran == []
+    assert codes(result_of(batch)) == {"a": "outcome_unknown", "b": "success"}

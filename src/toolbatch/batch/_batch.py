@@ -251,11 +251,11 @@ class ToolBatch(BatchView):
         waiting = [
             (execution, plan_call(execution.call, self._options))  # all of it is looked at before anything is started
             for execution in engine.executions.values()
-            if execution.phase is Phase.ANNOUNCED and execution.settlement is None
+            if execution.awaits_start
         ]
         for execution, work in waiting:
             # Unless an observer, or a tool that runs at once, has ended or started it.
-            if execution.phase is Phase.ANNOUNCED and execution.settlement is None and engine.result is None:
+            if execution.awaits_start and engine.result is None:
                 start(engine, execution, work, None)
 
     async def snapshot(self) -> Snapshot:
@@ -376,7 +376,7 @@ class ToolBatch(BatchView):
         engine = self._engine
         if engine is not None and engine.result is None and engine.clock.is_here() and type(call_id) is str:
             execution = engine.executions.get(call_id)
-            if execution is not None and execution.phase is Phase.ANNOUNCED and execution.settlement is None:
+            if execution is not None and execution.awaits_start:
                 return engine, execution
         # All else is a refusal, or a call that needs nothing any more.
         engine = self._here()
@@ -386,8 +386,6 @@ class ToolBatch(BatchView):
                 raise BatchClosedError(f"{self!r} takes no more work; {preview(call_id)} was not run")
             return engine, None
         execution = self._find(engine, call_id)
-        if execution.settlement is not None:
-            return engine, None
-        if execution.phase is not Phase.ANNOUNCED:
+        if execution.settlement is None and execution.phase is not Phase.ANNOUNCED:
             raise InvalidInputError(f"call {call_id!r} was started before; a call is run once")
-        return engine, execution
+        return engine, execution if execution.awaits_start else None

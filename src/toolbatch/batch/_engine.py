@@ -123,9 +123,10 @@ class Engine:
         for call_id, doubt in begun_before(self.options.resume, self._saved, durable_of(self.options)):
             self.note_begun(self.executions[call_id], doubt)
         watch(self, (*self.host.observers, *self.options.observers))
+        for call_id in self._saved:
+            self.executions[call_id].is_resumed = True  # all of them, before an observer hears of one
         for call_id, end in self._saved.items():
             execution = self.executions[call_id]
-            execution.is_resumed = True
             execution.is_answered = end.status == "error" and end.side_effect_state == "not_started"
             self.feed(execution, partial(restore, self.closure), end)
         for execution in self.executions.values():

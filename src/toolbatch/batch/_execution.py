@@ -139,6 +139,12 @@ class Execution:
         return engine
 
     @property
+    def awaits_start(self) -> bool:
+        """Whether the host may start it: nobody has, and the batch doesn't answer it by itself on being entered (P6, D4)."""
+        is_ours = self.call.problem is not None or self.is_resumed
+        return self.phase is Phase.ANNOUNCED and self.settlement is None and not is_ours
+
+    @property
     def started(self) -> bool:
         """Whether the tool's code was entered."""
         return self.started_at is not None
