@@ -39,6 +39,7 @@ from toolbatch.ports import (
     ApprovalRequested,
     Approve,
     BatchEvent,
+    CallProgress,
     CallStarted,
     Deny,
     SpillRecord,
@@ -1613,3 +1614,47 @@ async def test_a_future_that_was_never_awaited_does_not_keep_its_call_open() -> 
         snapshot = await batch.snapshot()
     assert code(snapshot, "a") == "cancelled"
     assert future.cancelled()
+
+
+@pytest.mark.parametrize("how", ["left", "ended"])
+@turned
+async def test_what_a_former_attempt_says_later_counts_no_more(how: str) -> None:
+    """An attempt that was given up, or has failed, and whose code still speaks, says nothing of the call any more (T6)."""
+    attempts = []
+
+    async def speak(call: CallContext) -> None:
+        await asyncio.sleep(6)
+        call.pending("placeholder")
+        call.add_context("sk-123")
+        call.conclude_turn()
+        call.report_failure("failed")
+        call.progress("progress")
+
+    async def work() -> str:
+        attempts.append(asyncio.ensure_future(speak(current_call())))
+        if len(attempts) == 1 and how == "ended":
+            raise TimeoutError
+        await asyncio.sleep(10 if len(attempts) == 1 else 4)
+        return "done"
+
+    async def again(proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except TimeoutError:
+            return await proceed()
+
+    async def think(_: ToolResult) -> Verdict:
+        await asyncio.sleep(10)
+        return Accept()
+
+    events: list[BatchEvent] = []
+    async with ToolBatch(
+        [ToolCall("a", "work")], interceptors=[Around(again), After(think)], on_event=events.append
+    ) as batch:
+        batch.start("a", work, timeout=5)
+        snapshot = await batch.snapshot()
+    assert content(snapshot, "a") == "done"
+    assert batch.outcomes["a"].status == "succeeded"
+    assert (batch.added_context, batch.concluded) == ({}, False)
+    assert not [event for event in events if isinstance(event, CallProgress)]
+    await asyncio.wait(attempts)

@@ -61,6 +61,11 @@ class Attempt(Execution):
         return self._left is not None or self.owner.is_over
 
     @property
+    def is_silent(self) -> bool:
+        """Likewise; or nobody waits for it any more."""
+        return self._left is not None or self.phase is Phase.ENDED
+
+    @property
     def started_at(self) -> float | None:
         """Loop time at which this one was entered; the call has started with the first of them (B5)."""
         return self._entered_at

@@ -154,14 +154,14 @@ class CallContext:
             engine = self._execution.engine
         except BatchStateError:
             return
-        engine.clock.call(answer_for_now, engine, self._owner, content)
+        engine.clock.call(answer_for_now, engine, self._execution, content)
 
     def conclude_turn(self) -> None:
         """Say that with this call's result the turn is done, and the model need not be asked again (T10).
 
         The caller sees it as `batch.concluded`, once the whole batch is settled, and only if this call succeeds.
         """
-        if self._owner.settlement is None:
+        if self._owner.settlement is None and not self._execution.is_silent:
             self._owner.concludes = True
 
     def add_context(self, text: str) -> None:
@@ -177,7 +177,7 @@ class CallContext:
         if not isinstance(text, str):
             raise InvalidTypeError(f"added context must be a str, not {preview(text)}")
         owner = self._owner
-        if owner.settlement is not None:
+        if owner.settlement is not None or self._execution.is_silent:
             return
         added = [] if owner.added is None else owner.added
         limit = owner.engine.closure.limits.max_result_bytes
@@ -195,6 +195,8 @@ class CallContext:
         The model reads the value; the outcome says `failed`. It concerns this call only, and after its outcome it does
         nothing.
         """
+        if self._execution.is_silent:
+            return
         if (
             self._owner.settlement is None or self._owner.is_pending
         ):  # after its outcome it would contradict what was told of it

@@ -288,7 +288,7 @@ class Engine:
 
     def report_progress(self, execution: Execution, text: str) -> None:
         """Keep what a running tool has so far; after the call's outcome it is nothing (B19)."""
-        if execution.settlement is None and self.result is None:
+        if execution.settlement is None and self.result is None and not execution.is_silent:
             if not self.options.hooks.after:  # what no policy has seen is not for the model (T6)
                 self.closure.progress(self._handle, execution.call.id, text)
             if self.listeners:

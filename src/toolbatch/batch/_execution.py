@@ -157,6 +157,11 @@ class Execution:
         return self.settlement is not None or self.engine.result is not None
 
     @property
+    def is_silent(self) -> bool:
+        """Whether what its code says of the call counts no more, whoever of its tasks says it: it has ended."""
+        return self.phase is Phase.ENDED
+
+    @property
     def has_ended(self) -> bool:
         """Whether nothing of the call runs any more, neither its guide nor its tool."""
         return self.phase is Phase.ENDED and all(attempt.phase is Phase.ENDED for attempt in self.attempts)
