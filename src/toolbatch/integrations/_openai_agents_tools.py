@@ -70,9 +70,7 @@ def batched(
     """
     runner = Runner(audit_sinks, options, named_by="RunConfig(group_id=...)")
     encoder = options.get("encode", encode)
-    made: list[
-        AgentTool
-    ] = []  # the kind that `Agent` takes: a list of the narrower one is none of these for type checkers
+    made: list[AgentTool] = []  # as `Agent` takes them: to type checkers a list of the narrower kind is no such list
     for tool in tools:
         if isinstance(tool, Tool):
             made.append(_of_ours(tool, runner))
