@@ -7,7 +7,8 @@ Nobody else calls `create_task`.
 import asyncio
 from collections.abc import Coroutine
 from contextvars import Context
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from anyio import CancelScope
 
@@ -21,6 +22,11 @@ __all__ = ["Crew", "let_go_count"]
 
 _let_go: set[Execution | asyncio.Task[Any]] = set()
 """What outlived its bound. asyncio holds tasks weakly, so this is what keeps them alive until they end (B6)."""
+
+_phase: Final = attrgetter("phase")
+
+_MANY: Final = 100
+"""Tasks that take long enough to look at for a turn of the loop after it: uvloop counts a timer from where its last turn began."""
 
 
 def let_go_count() -> int:
@@ -74,6 +80,8 @@ class Crew:
     def _look_after(self) -> None:
         fresh, self._fresh = self._fresh, []
         self.loop.call_soon(_find_lost, fresh)  # once each of them has had its first step
+        if len(fresh) >= _MANY:
+            self.loop.call_soon(self.loop.call_soon, _do_nothing)
 
     def launch_thread(self, execution: Execution, job: Job) -> bool:
         """Run a call's code in a thread; False says that it has to wait for one."""
@@ -229,8 +237,14 @@ def _find_lost(fresh: list[Execution]) -> None:
 
     A callback for each task would see that too, and cost every call more than this does.
     """
+    if Phase.LAUNCHED not in map(_phase, fresh):
+        return  # the usual case, in one step of C
     for execution in fresh:
         task = execution.task
         if execution.phase is Phase.LAUNCHED and task is not None and task.done() and not execution.stop_requested:
             execution.exception = error = asyncio.CancelledError()
             raised(execution.engine, execution, error)
+
+
+def _do_nothing() -> None:
+    pass
