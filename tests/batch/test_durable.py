@@ -383,17 +383,19 @@ def test_a_tool_that_ends_the_process_leaves_the_same_doubt() -> None:
     assert message(result_of(batches[0]), "a").endswith("verify that before repeating it.")
 
 
+async def hurry(proceed: Proceed) -> Any:
+    """Give up after five seconds, in words of its own."""
+    try:
+        async with asyncio.timeout(5):
+            return await proceed()
+    except TimeoutError:
+        raise ToolError("too slow", "slow") from None
+
+
 @turned
 async def test_a_time_bound_further_out_leaves_the_same_doubt() -> None:
     """The policy that gave up waiting says what it likes; the tool may have had its effect all the same."""
     store = MemoryOperationStore()
-
-    async def hurry(proceed: Proceed) -> Any:
-        try:
-            async with asyncio.timeout(5):
-                return await proceed()
-        except TimeoutError:
-            raise ToolError("too slow", "slow") from None
 
     batch = await run_durable(store, forever, interceptors=[Around(hurry), durable(store)])
     assert message(result_of(batch), "a").startswith("too slow. It is not known")
@@ -405,13 +407,6 @@ async def test_a_time_bound_further_out_leaves_the_same_doubt_while_the_result_i
     """The tool has done its work by then, and only the host has lost patience."""
     store, bank = FaultyStore(), Bank()
     store.on["complete"] = forever
-
-    async def hurry(proceed: Proceed) -> Any:
-        try:
-            async with asyncio.timeout(5):
-                return await proceed()
-        except TimeoutError:
-            raise ToolError("too slow", "slow") from None
 
     batch = await run_durable(store, bank, interceptors=[Around(hurry), durable(store)])
     assert message(result_of(batch), "a").startswith("too slow. It is not known")

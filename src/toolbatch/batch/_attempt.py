@@ -62,8 +62,8 @@ class Attempt(Execution):
 
     @property
     def is_silent(self) -> bool:
-        """Likewise; or nobody waits for it any more."""
-        return self._left is not None or self.phase is Phase.ENDED
+        """As `Execution.is_silent`; or nobody waits for this attempt any more."""
+        return self._left is not None or super().is_silent
 
     @property
     def started_at(self) -> float | None:

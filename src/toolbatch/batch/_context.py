@@ -154,7 +154,7 @@ class CallContext:
             engine = self._execution.engine
         except BatchStateError:
             return
-        engine.clock.call(answer_for_now, engine, self._execution, content)
+        engine.clock.call(answer_for_now, engine, self._owner, self._execution, content)
 
     def conclude_turn(self) -> None:
         """Say that with this call's result the turn is done, and the model need not be asked again (T10).

@@ -228,14 +228,14 @@ class DurableOperations(Interceptor):
             answer = await self._bounded(resolve(self._store, self._resolver, operation.id))
         except OperationStoreError:
             raise
-        except BaseException as error:  # a resolver that failed has said nothing
-            if not isinstance(error, Exception):
-                execution.doubt = IN_DOUBT
-                raise
+        except Exception as error:  # noqa: BLE001  a resolver that failed has said nothing
             tell_failed(
                 "the resolver failed on operation %s, which stays unknown", execution.call.id, operation.id, error
             )
             return None
+        except BaseException:
+            execution.doubt = IN_DOUBT
+            raise
         match answer:
             case Done() | NotDone():
                 return await self._bounded(self._store.claim(operation))

@@ -16,11 +16,12 @@ __all__ = ["answer_for_now", "finish", "give_up"]
 _FINAL: dict[str, ExecutionStatus] = {"success": "succeeded", "error": "failed", "cancelled": "cancelled"}
 
 
-def answer_for_now(engine: "Engine", speaker: Execution, content: object) -> None:
+def answer_for_now(engine: "Engine", execution: Execution, speaker: Execution, content: object) -> None:
     """Answer a running call with a placeholder, and let it go on. After its outcome this does nothing.
 
     Args:
         engine: The batch.
+        execution: The call.
         speaker: What runs the tool that says so: the call's own execution, or one attempt.
         content: The placeholder.
 
@@ -29,7 +30,6 @@ def answer_for_now(engine: "Engine", speaker: Execution, content: object) -> Non
     """
     if speaker.settlement is not None or speaker.is_silent or engine.result is not None:
         return
-    execution: Execution = getattr(speaker, "owner", speaker)
     execution.is_pending = engine.host.has_placeholders = True
     try:
         engine.feed(execution, engine.closure.succeed, content)

@@ -62,17 +62,11 @@ def saved_result(value: object, rendered: "Rendered", execution: "Execution", en
     said = _said(execution)
     plain = _plain(value, rendered, encode)
     is_text = isinstance(value, str)
-    text = value if is_text else plain
-    if (
-        plain is not None
-        and is_text
-        == plain.lstrip().startswith('"')  # a date, say, is read as JSON, quotes and all, and a text as it is
-        and rendered.content == text
-        and rendered.meta is None
-        and not said
-        and SAVED_MARK not in plain
-    ):
-        return plain.encode("utf-8", "surrogatepass")
+    if plain is not None and rendered.meta is None and not said and SAVED_MARK not in plain:
+        # What is read back as a text is shown without its quotes: a date, say, has them where it is no text.
+        is_text_in_json = plain.lstrip().startswith('"')
+        if is_text == is_text_in_json and rendered.content == (value if is_text else plain):
+            return plain.encode("utf-8", "surrogatepass")
     wrapped: dict[str, Any] = {SAVED_MARK: SAVED_VERSION, **said}
     if plain is not None:
         wrapped["value"] = json.loads(plain)

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict, cast
 
-from toolbatch.batch import DurableOperations, ErrorDetail, OnError, ToolBatch, ToolSession
-from toolbatch.batch.kit import reusable
+from toolbatch.batch import ErrorDetail, OnError, ToolBatch, ToolSession
+from toolbatch.batch.kit import records, reusable
 from toolbatch.core import Encoder, InvalidInputError, Limits, Settlement, Snapshot, ToolError
 from toolbatch.output import OutputBudget
 from toolbatch.ports import ApprovalBroker, AuditSink, EventObserver, OutcomeObserver
@@ -64,10 +64,8 @@ class Runner:
         self._options: dict[str, Any] = {**reusable(cast("Any", options))}
         self._named_by = named_by
         self._is_recorded = False
-        self.batch(())  # refuses a bad option now, and not in the middle of a turn
-        hooks = self._options.get("interceptors", ())
-        recorders = [one for one in hooks if isinstance(one, DurableOperations)]
-        self._is_recorded = bool(recorders) or self._options.get("journal") is not None
+        # Made now, it refuses a bad option now, and not in the middle of a turn.
+        self._is_recorded = records(self.batch(()))
         if self._is_recorded and named_by is None:
             raise InvalidInputError(
                 "durable operations and a journal can't be used here, since nothing names the run, by which they are found after "
